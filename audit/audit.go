@@ -9,7 +9,8 @@
 //	    yet. If more come, they are lost, and a line with the action "lost" counts them.
 //	U2  All files together have at most (keptFiles+1) × the limit of one, plus a line.
 //	U3  Each event is one line: texts are truncated, and JSON escapes control characters.
-//	U4  Only the file's owner can read it.
+//	U4  Only the file's owner can read it, and its rotated files. A file with a wider mode is narrowed,
+//	    because a daemon that refused it would lose the events after each logrotate.
 //
 // At its limit, FILE is renamed to FILE.1, FILE.1 to FILE.2 and so on. If another program renames or
 // removes FILE, the next event makes a new one. After an error of the disk, the event is lost, the
@@ -24,6 +25,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -49,6 +51,11 @@ const (
 	Refused = "refused" // the caller may not do it
 	Failed  = "failed"  // or it is not known whether it has happened
 )
+
+// ForeignHost is the refusal of a request for a host that is not the daemon's.
+func ForeignHost(who string, r *http.Request, err error) Event {
+	return Event{Who: who, From: r.RemoteAddr, Action: "request for another host", On: r.URL.Path, Outcome: Refused, Reason: err.Error()}
+}
 
 const (
 	queueLength = 1024
@@ -79,8 +86,22 @@ func Open(name string, logger *slog.Logger) (*Log, error) {
 	if err := l.reopen(); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
+	for _, old := range Files(name)[1:] {
+		if err := l.narrowOld(old); err != nil {
+			return nil, errors.Join(fmt.Errorf("audit log: %w", err), l.file.Close())
+		}
+	}
 	go l.writeAll()
 	return l, nil
+}
+
+// Files returns the names of a log's files: the current one, and those that rotation makes.
+func Files(name string) []string {
+	all := []string{name}
+	for n := 1; n <= keptFiles; n++ {
+		all = append(all, fmt.Sprintf("%s.%d", name, n))
+	}
+	return all
 }
 
 func newLog(name string, limit int64, logger *slog.Logger) *Log {
@@ -197,17 +218,48 @@ func (l *Log) reopen() (err error) {
 	}
 	if l.file, err = os.OpenFile(l.name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		l.file = nil
+		return err
+	}
+	info, err := l.file.Stat()
+	if err == nil {
+		err = l.narrow(l.name, info, l.file.Chmod)
+	}
+	if err != nil {
+		l.file.Close() // nothing is written yet
+		l.file = nil
 	}
 	return err
 }
 
+// narrow takes the rights of other users from a file. Devices and pipes keep theirs.
+func (l *Log) narrow(name string, info fs.FileInfo, chmod func(fs.FileMode) error) error {
+	mode := info.Mode()
+	if !mode.IsRegular() || mode.Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := chmod(mode.Perm() &^ 0o077); err != nil {
+		return fmt.Errorf("other users have access to %s (mode %v), and it cannot be taken from them: %w", name, mode.Perm(), err)
+	}
+	l.logger.Warn("other users had access to the audit log, which is taken from them", "file", name, "mode", mode.Perm())
+	return nil
+}
+
+// narrowOld narrows a rotated file, which may be missing.
+func (l *Log) narrowOld(name string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.narrow(name, info, func(mode fs.FileMode) error { return os.Chmod(name, mode) })
+}
+
 func (l *Log) rotate() error {
+	names := Files(l.name)
 	for n := keptFiles; n > 0; n-- {
-		from := l.name
-		if n > 1 {
-			from = fmt.Sprintf("%s.%d", l.name, n-1)
-		}
-		if err := os.Rename(from, fmt.Sprintf("%s.%d", l.name, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(names[n-1], names[n]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

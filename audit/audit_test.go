@@ -125,3 +125,50 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("logged is %s", &logged)
 	}
 }
+
+// TestNarrowed: a log that other users can read is narrowed: at the start, with its rotated files, and
+// when another program has made a new file.
+func TestNarrowed(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit")
+	wide := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte("{}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, 0o664); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(name string) {
+		t.Helper()
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	wide(name)
+	wide(name + ".4")
+	var logged bytes.Buffer
+	l, err := Open(name, slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(name)
+	check(name + ".4")
+	l.Record(Event{On: "1"})
+	l.Close()
+	if n := strings.Count(logged.String(), "other users had access"); n != 2 || !strings.Contains(logged.String(), name+".4") {
+		t.Errorf("logged is %s", &logged)
+	}
+	l = newLog(name, 1<<20, slog.New(slog.DiscardHandler))
+	l.write(Event{On: "2"})
+	if err := os.Rename(name, name+".old"); err != nil {
+		t.Fatal(err)
+	}
+	wide(name) // as logrotate with create 664
+	l.write(Event{On: "3"})
+	check(name)
+	l.file.Close()
+	if all := read(t, name); len(all) != 2 || all[1].On != "3" {
+		t.Errorf("%v", all)
+	}
+}

@@ -1,12 +1,14 @@
 // Package history keeps a record of each ended job, because job trackers forget old jobs.
-// Each job has one file below the cluster's staging directory, readable without a job
-// tracker.
+// Each job has one file below the cluster's staging directory.
 //
 //	<staging>/history/yyyy/mm/dd/<job id>      the UTC day of the job's end
 //
 // A file is first written under another name, then renamed, and never changed. The leader
 // writes it after the job's commit or cleanup attempt, before it writes the job's end to the
 // log. If leadership changes in between, the new leader writes the file unless it exists.
+//
+// Only the job tracker's account can read a file: it has the mode 0600, in directories with 0700. So users
+// ask the job tracker, which checks the view ACL, see [Record.ViewACL].
 //
 // Functions are safe for concurrent use, also by several processes.
 //
@@ -60,9 +62,23 @@ type Record struct {
 	Plans     []Planned            `msgpack:"Plans"`    // the job's part of each plan, oldest first
 	Token     string               `msgpack:"Token"`    // the job's token, for its logs; empty: written by a build without tokens
 
+	// View is the job's view ACL; empty: it has none. Without HasView, an older build has written the
+	// record, which did not keep the ACL.
+	View    string `msgpack:"View,omitempty"`
+	HasView bool   `msgpack:"HasView,omitempty"`
+
 	PlanLog          []byte `msgpack:"PlanLog"`    // Plans as encoded in files, see [Record.Unpack]
 	PlansSince       int64  `msgpack:"PlansSince"` // Unix milliseconds; plans before this time are not known; 0: all are known
 	PlansSinceReason string `msgpack:"PlansLack"`  // why earlier plans are not known
+}
+
+// ViewACL returns the ACL of those who may see the job, in Hadoop's syntax; empty: the job has none. It is
+// a blank, no user, if the record does not keep it.
+func (r *Record) ViewACL() string {
+	if !r.HasView {
+		return " "
+	}
+	return r.View
 }
 
 // Name returns the URL of a job's file.

@@ -59,6 +59,7 @@ type Config struct {
 	PoolsEvery time.Duration   // how often the file is read; default 3 s
 	// PoolsIgnore lists elements of the file that may have no effect, see pool.Parse.
 	PoolsIgnore []string
+	Groups      bool        // requests have the groups of users: else groups in the file have no effect
 	Preemption  bool        // pools that starve take slots from others
 	Limits      core.Limits // of jobs, and of what a job may ask
 	ViewACL     string      // of jobs without one; empty: no user
@@ -89,7 +90,8 @@ type Server struct {
 	inbox chan func()
 	done  chan struct{} // closed when inbox is no longer read
 
-	inventories chan struct{} // a value for each page that waits, see pass
+	inventories  chan struct{} // a value for each page that waits, see pass
+	historyReads chan struct{} // a value for each request that reads histories
 
 	streams   map[core.Stream]*stream
 	lastID    core.Stream
@@ -155,11 +157,12 @@ func New(cfg Config) *Server {
 		inbox:     make(chan func(), 64),
 		done:      make(chan struct{}),
 
-		inventories: make(chan struct{}, maxInventories),
-		streams:     make(map[core.Stream]*stream),
-		refused:     make(map[string]time.Duration),
-		replies:     make(map[core.Token]func(core.Reply)),
-		elected:     make(chan struct{}, 1),
+		inventories:  make(chan struct{}, maxInventories),
+		historyReads: make(chan struct{}, maxHistoryReads),
+		streams:      make(map[core.Stream]*stream),
+		refused:      make(map[string]time.Duration),
+		replies:      make(map[core.Token]func(core.Reply)),
+		elected:      make(chan struct{}, 1),
 	}
 	s.leadership.Store(new(core.Leadership))
 	s.watchers = newWatchers(s.core)

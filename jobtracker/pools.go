@@ -57,6 +57,9 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 	if err == nil {
 		table, err = pool.Parse(strings.TrimPrefix(s.cfg.Pools, "file://"), data, s.cfg.PoolsIgnore...)
 	}
+	if !s.cfg.Groups {
+		table = table.WithoutGroups()
+	}
 	newEpoch := f.epoch != epoch
 	f.epoch, f.hash = epoch, hash
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/listen/listentest"
 )
@@ -14,7 +15,9 @@ import (
 // TestForeignHosts: all routes refuse a request for a host name that is not the tracker's, as a
 // browser sends it after DNS rebinding.
 func TestForeignHosts(t *testing.T) {
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Names: listen.Names{"tt1:7410"}}})
+	events := make(chan audit.Event, 100)
+	record := func(e audit.Event) { events <- e }
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Names: listen.Names{"tt1:7410"}, Audit: record}})
 	l.connect(1)
 	for host, refused := range map[string]bool{"rebound.example": true, "tt1:9": false, "localhost": false, l.addr: false} {
 		for _, path := range []string{"/healthz", "/shuffle/job_1_0001/0/0/0", "/logs/job_1_0001/attempt_1_0001_m_000000_0/stdout", "/none"} {
@@ -32,6 +35,16 @@ func TestForeignHosts(t *testing.T) {
 			names := strings.Contains(string(text), host) && strings.Contains(string(text), listen.NameFlag)
 			if (answer.StatusCode == http.StatusForbidden && names) != refused {
 				t.Errorf("%s for %s: %s %s", path, host, answer.Status, text)
+			}
+			if !refused {
+				continue
+			}
+			e := <-events
+			for e.Action != "request for another host" { // the others have no token
+				e = <-events
+			}
+			if e.Who != "unidentified" || e.From == "" || e.On != path || e.Outcome != audit.Refused || !strings.Contains(e.Reason, host) {
+				t.Errorf("the audit log has %+v", e)
 			}
 		}
 	}

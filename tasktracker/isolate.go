@@ -21,6 +21,8 @@ type Isolation struct {
 	Users  account.Users   // of the level User
 	Shown  []string        // more paths that jobs may read
 	Hidden []string        // paths that jobs may not read, in addition to the tracker's directories
+
+	Replaced []string // of these, see isolation.Config
 }
 
 // isolator is a workers.Starter that can isolate its workers.
@@ -58,6 +60,7 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	home, _ := os.UserHomeDir() // without one, there is nothing to hide
 	err = starter.Isolate(isolation.Config{
 		Hidden: slices.Concat([]string{cfg.Dir}, cfg.Disks, cfg.Isolation.Hidden), Shown: cfg.Isolation.Shown, Home: home,
+		Replaced: cfg.Isolation.Replaced,
 	}, probe)
 	switch {
 	case err == nil && probe != nil:

@@ -72,6 +72,9 @@ func (l *loop) serve(listener net.Listener) {
 // refuseHost answers a request for another host, see [listen.Names].
 func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
+	if record := l.cfg.Service.Audit; record != nil {
+		record(audit.ForeignHost(who(r), r, err))
+	}
 	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 	http.Error(w, err.Error(), http.StatusForbidden)
 }
@@ -83,11 +86,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		peer, known := identity.PeerOf(r.TLS)
 		record := func(outcome, reason string) {
 			if l.cfg.Service.Audit != nil && (use == token.ForLogs || outcome != audit.Done) {
-				who := "unidentified"
-				if known {
-					who = peer.String()
-				}
-				l.cfg.Service.Audit(audit.Event{Who: who, From: r.RemoteAddr, Action: readActions[use], On: r.URL.Path, Outcome: outcome, Reason: reason})
+				l.cfg.Service.Audit(audit.Event{Who: who(r), From: r.RemoteAddr, Action: readActions[use], On: r.URL.Path, Outcome: outcome, Reason: reason})
 			}
 		}
 		refuse := func(status int, err error) {
@@ -116,6 +115,14 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			h.ServeHTTP(w, r)
 		}
 	})
+}
+
+// who returns the role and name of a request's peer.
+func who(r *http.Request) string {
+	if peer, ok := identity.PeerOf(r.TLS); ok {
+		return peer.String()
+	}
+	return "unidentified"
 }
 
 // readActions are the names of uses of a token in the audit log.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The properties with a job's ACLs, in Hadoop's syntax, see [ParseACL].
@@ -16,11 +18,23 @@ const (
 // MaxACL is the maximum bytes of a job's ACL: job trackers keep it as long as the job.
 const MaxACL = 4 << 10
 
-// ACL lists who may do something with a job, beside those who always may.
+// ACL lists who may do something, beside those who always may.
 type ACL struct {
 	All    bool
 	Users  []string
-	Groups []string // Quern knows no groups: they admit no user
+	Groups []string // see package groups
+}
+
+// maxACLName is the maximum bytes of the name of a user or group.
+const maxACLName = 200
+
+// CheckACLName fails if a user or group cannot have a name: it would be unclear in an ACL or in a log.
+func CheckACLName(name string) error {
+	strange := func(c rune) bool { return c == ' ' || c == ',' || c == utf8.RuneError || !unicode.IsPrint(c) }
+	if name == "" || name == "*" || len(name) > maxACLName || strings.ContainsFunc(name, strange) {
+		return fmt.Errorf("name %.*q: want 1 to %d bytes without spaces, commas and control characters, and not *", maxACLName+10, name, maxACLName)
+	}
+	return nil
 }
 
 // ParseACL reads Hadoop's syntax: users separated by commas, a blank, groups separated by commas. "*"
@@ -41,6 +55,11 @@ func ParseACL(text string) (ACL, error) {
 	if slices.Contains(a.Users, "*") || slices.Contains(a.Groups, "*") {
 		return ACL{}, errors.New("* stands for all users only without other names")
 	}
+	for _, name := range slices.Concat(a.Users, a.Groups) {
+		if err := CheckACLName(name); err != nil {
+			return ACL{}, err
+		}
+	}
 	return a, nil
 }
 
@@ -53,13 +72,13 @@ func names(list string) (all []string) {
 	return all
 }
 
-// Admits reports whether the ACL lists a user.
-func (a *ACL) Admits(user string) bool {
-	return user != "" && (a.All || slices.Contains(a.Users, user))
+// Admits reports whether the ACL lists a user, or a group that the user is in.
+func (a *ACL) Admits(user string, in func(group string) bool) bool {
+	return user != "" && (a.All || slices.Contains(a.Users, user) || slices.ContainsFunc(a.Groups, in))
 }
 
 // Access is who may see the details of a job, beside its owner and the cluster's administrators.
 type Access struct {
-	View           string   // an ACL; a damaged one is no user
-	Administrators []string // of the job's pool
+	View           string // an ACL; a damaged one is no user
+	Administrators ACL    // of the job's pool
 }

@@ -184,7 +184,7 @@ func (l *liveCluster) serve(ctx context.Context) (addr string, err error) {
 		return "", err
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
-	l.http = web.NewServer(web.New(web.Config{Server: l.server}), nil, nil)
+	l.http = web.NewServer(web.New(web.Config{Server: l.server}), nil, nil, nil)
 	// After an error of either loop, no map ends and liveUnder times out.
 	l.loops.Go(func() { _ = l.server.Run(ctx) })
 	l.loops.Go(func() { _ = l.http.Serve(listen) })

@@ -29,6 +29,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,8 @@ type options struct {
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
-	admins                                    []string
+	admins, adminGroups                       []string
+	groups                                    string // file; empty: none
 	viewACL                                   string
 	asOwner                                   bool // submissions are staged and used as their owner, in HDFS
 	limits                                    limits
@@ -110,9 +112,10 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which job trackers elect another")
 	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
-	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; no effect with -insecure. Without -tls-dir, this user is one, too")
+	set.StringVar(&admins, "admins", "admin", "administrators, who may change any job and the cluster: a comma-separated list of `users`, then after a blank one of groups; no effect with -insecure. Without -tls-dir, this user is one, too")
 	set.StringVar(&o.viewACL, "acl-view", "", "users who may see jobs that do not set mapreduce.job.acl-view-job, in the same `form`; \"*\" is all users (default only owners and administrators)")
 	set.BoolVar(&o.asOwner, "hdfs-as-owner", false, "with -staging in HDFS: each user stages in a directory of their own, which this job tracker uses as that user; needs certificates, and the same flag of all daemons")
+	set.StringVar(&o.groups, "groups", "", "`file` of the groups of users in the format of /etc/group, for ACLs. The job tracker reads it again when it changes (default groups have no effect)")
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	o.access.Flags(set)
@@ -126,11 +129,11 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		return nil, err
 	}
 	o.join, o.keep = daemon.SplitList(join), time.Duration(keep)*24*time.Hour
-	o.admins, o.poolsIgnore = daemon.SplitList(admins), daemon.SplitList(ignore)
+	o.poolsIgnore = daemon.SplitList(ignore)
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
-	if _, err := wire.ParseACL(o.viewACL); err != nil {
-		return nil, daemon.Usagef("-acl-view: %v", err)
+	if err := o.parseLists(admins); err != nil {
+		return nil, err
 	}
 	if o.security.Insecure && o.viewACL != "" {
 		return nil, daemon.Usagef("-acl-view has no effect with -insecure: without certificates, every client sees all jobs")
@@ -141,15 +144,37 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if given && o.security.Insecure {
 		return nil, daemon.Usagef("-admins has no effect with -insecure: without certificates, users are not identified and may do everything")
 	}
-	for _, name := range o.admins {
-		if err := identity.CheckName(name); err != nil {
-			return nil, daemon.Usagef("-admins: %v", err)
-		}
-	}
 	if err := admission.CheckScheduling(o.scheduling); err != nil {
 		return nil, daemon.Usagef("-%v", err)
 	}
 	return o, o.check(keep)
+}
+
+// parseLists reads the flags with lists of users and groups.
+func (o *options) parseLists(admins string) error {
+	view, err := wire.ParseACL(o.viewACL)
+	if err != nil {
+		return daemon.Usagef("-acl-view: %v", err)
+	}
+	users, groups, _ := strings.Cut(strings.TrimRight(admins, " "), " ")
+	o.admins, o.adminGroups = daemon.SplitList(users), daemon.SplitList(groups)
+	if strings.HasSuffix(users, ",") && len(o.adminGroups) > 0 {
+		return daemon.Usagef("-admins %q: after the blank come groups; write users without blanks between them", admins)
+	}
+	for _, name := range o.admins {
+		if err := identity.CheckName(name); err != nil {
+			return daemon.Usagef("-admins: %v", err)
+		}
+	}
+	for _, name := range o.adminGroups {
+		if err := wire.CheckACLName(name); err != nil {
+			return daemon.Usagef("-admins: group %v", err)
+		}
+	}
+	if o.groups == "" && len(view.Groups)+len(o.adminGroups) > 0 {
+		return daemon.Usagef("-acl-view or -admins names the group %s: say with -groups who is in it", slices.Concat(view.Groups, o.adminGroups)[0])
+	}
+	return nil
 }
 
 func (o *options) check(keep int) (err error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -47,6 +48,7 @@ type jobTracker struct {
 	usersStage bool   // users stage in directories of their own
 
 	audit     func(audit.Event)  // nil: no audit log
+	users     *groups.File       // nil: no groups
 	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
@@ -71,6 +73,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	if o.security.Automatic() {
 		o.admins = append(o.admins, userstate.User())
+	}
+	if o.groups != "" {
+		if j.users, err = groups.Open(o.groups, j.log); err != nil {
+			return daemon.Usagef("-groups: %v", err)
+		}
 	}
 	record, closeAudit, err := o.security.Audit(j.log)
 	if err != nil {
@@ -161,7 +168,7 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
-		Limits: j.limits.core, ViewACL: j.viewACL, AsOwner: j.asOwner,
+		Limits: j.limits.core, ViewACL: j.viewACL, AsOwner: j.asOwner, Groups: j.users != nil,
 	}
 	if err := j.shareStaging(); err != nil {
 		return errors.Join(err, j.replica.Close())
@@ -214,7 +221,10 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, UsersStage: j.usersStage, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
+	api := web.NewServer(web.New(web.Config{
+		ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Limits: j.limits.web,
+		Identified: j.identity != nil, Admins: j.admins, AdminGroups: j.adminGroups, Groups: j.users.Table, UsersStage: j.usersStage,
+	}), j.access.Names(j.addr, j.listen), j.log, j.audit)
 	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
@@ -228,6 +238,9 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	j.runLoop(func() error { return j.enterCluster(ctx) })
 	j.runLoop(func() error { return j.recordCluster(ctx) })
 	j.runLoop(func() error { return j.watchSameID(ctx) })
+	if j.users != nil {
+		j.loops.Go(func() { j.users.Watch(ctx, groups.Period) })
+	}
 	ready()
 	err := j.server.Run(ctx) // closes the log
 	cancel(nil)

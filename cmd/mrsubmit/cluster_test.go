@@ -202,6 +202,18 @@ func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobI
 // tokenOf returns the token of a job.
 func tokenOf(job string) string { return "token of " + job }
 
+func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID) (*history.Record, error) {
+	return history.Find(files(), f.staging, id)
+}
+
+func (f *fakeJobTracker) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
+	return history.ReadPage(ctx, files(), f.staging, after)
+}
+
+func (f *fakeJobTracker) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
+	return history.ReadFlow(ctx, files(), f.staging, flow)
+}
+
 func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }
 
 func (f *fakeJobTracker) Voters() []web.Voter { return f.voters }
@@ -353,7 +365,7 @@ func TestQueries(t *testing.T) {
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans before…are not known: they were an earlier leader's\n7 attempts not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ approximate: an earlier leader", ""},
 		{"history -json job_6_0009", 0, `"attempts": […"plans": […"phase": "map"…"scheduler": "flex"…"slots": 3…"place": 1…"queues": […"tracker": "t1"…"after": 2…"tasks": 5…"share": 0.25…"turn": 2…"plansSince"…"plansLack": "they were`, ""},
-		{"history job_7_0001", 1, "", "job_7_0001 has no history in " + f.staging + ": it has not ended"},
+		{"history job_7_0001", 1, "", "job_7_0001 has no history: it has not ended"},
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
 		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},

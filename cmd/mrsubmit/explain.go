@@ -52,16 +52,15 @@ func (q *query) explain(ctx context.Context) error {
 func (q *query) explanation(ctx context.Context, id wire.JobID) (*web.Explanation, error) {
 	x, err := q.cluster.Explain(ctx, id)
 	if err != nil {
-		r, err := q.fromHistory(ctx, id, err)
+		h, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
 		}
 		x = &web.Explanation{
-			Job: r.Job.ID.String(), Name: r.Job.Name, State: r.Job.State.String(), Pool: cmp.Or(r.Job.Settings.Pool, wire.DefaultPool),
-			Now: time.Now().UTC(), Submitted: time.UnixMilli(r.Submitted).UTC(), End: time.UnixMilli(r.Ended).UTC(),
+			Job: h.ID, Name: h.Name, State: h.State, Pool: h.Settings.Pool, Now: time.Now().UTC(), Submitted: h.Submitted, End: h.Ended,
 		}
-		if d := r.Job.Settings.Deadline; d != 0 {
-			x.Deadline = x.Submitted.Add(d)
+		if d := h.Settings.DeadlineMillis; d != 0 {
+			x.Deadline = x.Submitted.Add(time.Duration(d) * time.Millisecond)
 		}
 	}
 	return x, nil

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
-	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -123,34 +121,20 @@ func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// flowFromHistories lists the jobs of a flow that have a history. Jobs of a flow have consecutive
-// numbers, which begin with the flow's number. So an unreadable history may belong to this flow,
-// unless a history of another flow comes before it.
+// flowFromHistories lists the jobs of a flow that have a history.
 func (q *query) flowFromHistories(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
-	staging, err := q.stagingURL(ctx)
+	list, skipped, err := q.past().FlowHistories(ctx, flow)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := history.List(files(), staging)
-	if err != nil {
-		return nil, err
+	for _, why := range skipped {
+		q.reportSkipped(errors.New(why))
 	}
-	entries = slices.DeleteFunc(entries, func(e history.Entry) bool { return e.Job.Start != flow.Start || e.Job.N < flow.N })
-	slices.SortFunc(entries, func(a, b history.Entry) int { return a.Job.Compare(b.Job) })
-	var jobs []wire.JobStatus
-	for _, e := range entries {
-		r, err := history.Read(files(), e.Name)
-		if err != nil {
-			if !errors.Is(err, history.ErrNotHistory) && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err // the file system fails, not only this file
-			}
-			q.reportSkipped(fmt.Errorf("%v, which may belong to %v: %w", e.Job, flow, err))
-			continue
+	jobs := make([]wire.JobStatus, len(list))
+	for i := range list {
+		if jobs[i], err = list[i].Status(); err != nil {
+			return nil, err
 		}
-		if r.Job.Flow != flow {
-			break
-		}
-		jobs = append(jobs, r.Job)
 	}
 	return jobs, nil
 }

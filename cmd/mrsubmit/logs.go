@@ -102,15 +102,11 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	case errors.Is(err, fs.ErrNotExist): // the cluster has already looked for the history
 		err = fmt.Errorf("%v has no history: %w", id, err)
 	case errors.Is(err, admission.ErrUnknownJob):
-		r, err := q.fromHistory(ctx, id, err)
+		h, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
 		}
-		user := ""
-		if q.identity != nil {
-			user = q.identity.Peer().Name
-		}
-		return web.AttemptsOf(&wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: wire.LogToken(r.Token, user)}), nil
+		return &web.Attempts{Attempts: h.Attempts, Owner: h.Owner, Token: h.Token}, nil
 	}
 	return nil, err
 }

@@ -10,118 +10,114 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
-// pastJob is a job's history in JSON.
-type pastJob struct {
-	web.Job
-	Owner            string        `json:"owner"`
-	Submitted        time.Time     `json:"submitted,omitzero"`
-	Ended            time.Time     `json:"ended,omitzero"`
-	Output           string        `json:"output,omitempty"`
-	Attempts         []web.Attempt `json:"attempts,omitempty"`
-	UnlistedAttempts int           `json:"unkeptAttempts,omitempty"` // number of attempts that are not in Attempts
-
-	Plans      []pastPlan `json:"plans,omitempty"`
-	PlansSince time.Time  `json:"plansSince,omitzero"` // earlier plans are not known
-	PlansLack  string     `json:"plansLack,omitempty"` // why earlier plans are not known
+// pastJobs has the histories of ended jobs: a job tracker, which checks who may see a job, or a directory.
+type pastJobs interface {
+	History(ctx context.Context, id wire.JobID) (*web.History, error)
+	Histories(ctx context.Context, n int) (list []web.History, skipped []string, err error)
+	FlowHistories(ctx context.Context, flow wire.FlowID) (list []web.History, skipped []string, err error)
 }
 
-// pastPlan is the part of a plan for one phase of the job. It is in force from At.
-type pastPlan struct {
-	At        time.Time    `json:"at"`
-	Phase     string       `json:"phase"`
-	Scheduler string       `json:"scheduler"`
-	Metric    string       `json:"metric"`
-	Delay     string       `json:"delay"`
-	Slots     int          `json:"slots"`
-	Place     int          `json:"place"` // rank in the plan, from 1; 0: the plan does not have the job
-	Of        int          `json:"of"`
-	End       time.Time    `json:"end,omitzero"`     // predicted
-	Queues    []pastQueued `json:"queues,omitempty"` // tasks planned on trackers
-	Share     float64      `json:"share,omitempty"`  // of the homes' fetches
-	Turn      int          `json:"turn,omitempty"`   // rank of the share among all jobs, from 1
-}
-
-// pastQueued has the tasks of the job in the queue of a tracker.
-type pastQueued struct {
-	Tracker string `json:"tracker"`
-	After   int    `json:"after"` // tasks ahead in the queue
-	Tasks   int    `json:"tasks"`
-}
-
-func pastOf(r *history.Record) pastJob {
-	p := pastJob{
-		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
-		UnlistedAttempts: r.Omitted, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansSinceReason,
+// past returns where to read histories.
+func (q *query) past() pastJobs {
+	if q.staging != "" {
+		return stagedJobs{q.staging}
 	}
-	for i := range r.Attempts {
-		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
+	return q.cluster
+}
+
+// stagedJobs reads the files below a staging directory, which only the account of the cluster can.
+type stagedJobs struct{ staging string }
+
+func (s stagedJobs) History(_ context.Context, id wire.JobID) (*web.History, error) {
+	r, err := history.Find(files(), s.staging, id)
+	if err != nil {
+		return nil, err
 	}
-	for _, x := range r.Plans {
-		var queues []pastQueued
-		for _, q := range x.Queues {
-			queues = append(queues, pastQueued(q))
+	past := web.HistoryOf(r)
+	return &past, nil
+}
+
+func (s stagedJobs) Histories(ctx context.Context, n int) (list []web.History, skipped []string, err error) {
+	for after := (wire.JobID{}); ; {
+		p, err := history.ReadPage(ctx, files(), s.staging, after)
+		if err != nil {
+			return nil, nil, err
 		}
-		p.Plans = append(p.Plans, pastPlan{
-			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-			Slots: x.Target, Place: x.Place, Of: x.Places, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.ShareRank,
-		})
+		list, skipped = appendPage(list, skipped, p)
+		if n > 0 && len(list)+len(skipped) >= n {
+			return list[:min(n, len(list))], skipped, nil
+		}
+		if after = p.Next; after.IsZero() {
+			return list, skipped, nil
+		}
 	}
-	return p
 }
 
-func unixMilli(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
+func (s stagedJobs) FlowHistories(ctx context.Context, flow wire.FlowID) ([]web.History, []string, error) {
+	p, err := history.ReadFlow(ctx, files(), s.staging, flow)
+	if err != nil {
+		return nil, nil, err
 	}
-	return time.UnixMilli(ms).UTC()
+	list, skipped := appendPage(nil, nil, p)
+	return list, skipped, nil
+}
+
+func appendPage(list []web.History, skipped []string, p *history.Page) ([]web.History, []string) {
+	for _, r := range p.Records {
+		list = append(list, web.HistoryOf(r))
+	}
+	for _, why := range p.Skipped {
+		skipped = append(skipped, why.Error())
+	}
+	return list, skipped
 }
 
 // history lists ended jobs, newest first, or prints the histories of a job or flow.
 func (q *query) history(ctx context.Context) error {
-	staging, err := q.stagingURL(ctx)
-	if err != nil {
-		return err
-	}
 	if q.limit < 0 {
 		return usagef("-n must be a number of jobs or 0 for all, got %d", q.limit)
 	}
-	if _, err := files().Stat(staging); err != nil { // List returns nothing for a missing directory
-		return fmt.Errorf("this machine cannot read staging directory %s: %w", staging, err)
+	if q.staging != "" {
+		staging, err := dfs.Clean(q.staging)
+		if err != nil {
+			return err
+		}
+		if _, err := files().Stat(staging); err != nil { // without it, a list would be empty
+			return fmt.Errorf("this machine cannot read staging directory %s: %w", staging, err)
+		}
+		q.staging = staging
 	}
 	if len(q.args) > 0 {
-		return q.historyOf(ctx, staging)
+		return q.historyOf(ctx)
 	}
-	entries, err := history.List(files(), staging)
+	list, skipped, err := q.past().Histories(ctx, q.limit)
 	if err != nil {
 		return err
 	}
-	if q.limit > 0 && len(entries) > q.limit {
-		entries = entries[:q.limit]
-	}
-	past := make([]pastJob, 0, len(entries))
-	for _, e := range entries {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		r, err := history.Read(files(), e.Name)
-		if err != nil { // removed meanwhile, or damaged: list the others
-			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", errorText(err))
-			continue
-		}
-		r.Attempts, r.Plans, r.Job.Counters, r.Job.Troubles = nil, nil, nil, nil
-		past = append(past, pastOf(r))
+	for _, why := range skipped { // removed meanwhile, or damaged: list the others
+		fmt.Fprintf(q.stderr, "mrsubmit history: %s\n", client.OneLine(why))
 	}
 	if q.json {
-		return q.printJSON(past)
+		if list == nil {
+			list = []web.History{}
+		}
+		return q.printJSON(list)
 	}
 	rows := [][]string{{"JOB", "STATE", "ENDED", "ELAPSED", "OWNER", "NAME"}}
-	for i := range past {
-		p := &past[i]
-		rows = append(rows, []string{p.ID, p.State, timeText(p.Ended), elapsedText(p.ElapsedMillis), p.Owner, p.Name})
+	for i := range list {
+		p := &list[i]
+		name := p.Name
+		if p.Hidden {
+			name = "(hidden)"
+		}
+		rows = append(rows, []string{p.ID, p.State, timeText(p.Ended), elapsedText(p.ElapsedMillis), p.Owner, name})
 	}
 	return q.printTable(rows)
 }
@@ -134,23 +130,24 @@ func timeText(t time.Time) string {
 }
 
 // historyOf prints the history of a job, or of the ended jobs of a flow.
-func (q *query) historyOf(ctx context.Context, staging string) error {
+func (q *query) historyOf(ctx context.Context) error {
 	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
 	}
-	var records []*history.Record
+	list := []*web.History{}
 	for _, id := range ids {
-		r, err := history.Find(files(), staging, id)
+		h, err := q.past().History(ctx, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			err = fmt.Errorf("%v has no history in %s: it has not ended, never existed, or its history has expired", id, staging)
-		case err != nil:
+			err = fmt.Errorf("%v has no history: it has not ended, never existed, or its history has expired", id)
+		case err != nil && !errors.Is(err, admission.ErrNotAllowed):
 			err = fmt.Errorf("history of %v: %w", id, err)
 		}
 		switch {
 		case err == nil:
-			records = append(records, r)
+			h.Token = "" // for mrsubmit logs
+			list = append(list, h)
 		case flow:
 			q.reportSkipped(err)
 		default:
@@ -159,27 +156,26 @@ func (q *query) historyOf(ctx context.Context, staging string) error {
 	}
 	switch {
 	case q.json && flow:
-		past := make([]pastJob, 0, len(records))
-		for _, r := range records {
-			past = append(past, pastOf(r))
-		}
-		return q.printJSON(past)
+		return q.printJSON(list)
 	case q.json:
-		return q.printJSON(pastOf(records[0]))
+		return q.printJSON(list[0])
 	}
-	for _, r := range records {
-		if err := q.printHistory(r); err != nil {
+	for _, h := range list {
+		if err := q.printHistory(h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *query) printHistory(r *history.Record) error {
-	if err := client.PrintStatus(q.stdout, &r.Job); err != nil {
+func (q *query) printHistory(p *web.History) error {
+	job, err := p.Status()
+	if err != nil {
 		return err
 	}
-	p := pastOf(r)
+	if err := client.PrintStatus(q.stdout, &job); err != nil {
+		return err
+	}
 	fmt.Fprintf(q.stdout, "owner %s, submitted %s, ended %s\n", client.OneLine(p.Owner), timeText(p.Submitted), timeText(p.Ended))
 	if p.Output != "" {
 		fmt.Fprintf(q.stdout, "output %s\n", client.OneLine(p.Output))

@@ -19,7 +19,6 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
-	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -48,7 +47,7 @@ type query struct {
 	json      bool
 	args      []string // arguments that are not flags
 	cluster   *web.Client
-	staging   string // URL; empty: ask the cluster for it
+	staging   string // URL of the directory with histories; empty: ask the cluster
 	security  security
 	identity  *identity.Identity // nil: the cluster is not protected
 
@@ -204,36 +203,22 @@ func (t *tool) commandHelp(name string, set *flag.FlagSet) {
 // files returns the file systems for histories and for staging.
 var files = sync.OnceValue(func() dfs.FS { return builtin.FileSystems() })
 
-// stagingURL returns the staging directory, below which the cluster keeps histories.
-func (q *query) stagingURL(ctx context.Context) (string, error) {
-	if q.staging != "" {
-		return dfs.Clean(q.staging)
-	}
-	c, err := q.cluster.Cluster(ctx)
-	if err != nil {
-		return "", err
-	}
-	return c.Staging, nil
-}
-
 // fromHistory reads the history of a job that the cluster has forgotten. unknown is the error from
 // the cluster: fromHistory returns it if it is not ErrUnknownJob, or if there is no history.
-func (q *query) fromHistory(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
+func (q *query) fromHistory(ctx context.Context, id wire.JobID, unknown error) (*web.History, error) {
 	if !errors.Is(unknown, admission.ErrUnknownJob) {
 		return nil, unknown
 	}
-	staging, err := q.stagingURL(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := history.Find(files(), staging, id)
+	h, err := q.past().History(ctx, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, unknown
+	case errors.Is(err, admission.ErrNotAllowed):
+		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%w; %w", unknown, err)
 	}
-	return r, nil
+	return h, nil
 }
 
 // job returns a job's status, from the cluster or from its history.
@@ -242,12 +227,11 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 	if err == nil {
 		return j.Status()
 	}
-	r, err := q.fromHistory(ctx, id, err)
+	h, err := q.fromHistory(ctx, id, err)
 	if err != nil {
 		return wire.JobStatus{}, err
 	}
-	r.Job.Owner = r.Owner
-	return r.Job, nil
+	return h.Status()
 }
 
 // user returns the name of the user of this command.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/tasktracker"
@@ -29,7 +30,7 @@ func (f *isolationFlags) flags(set *flag.FlagSet) {
 // defaultMinUID is the first user id of people on most systems.
 const defaultMinUID = 1000
 
-// jobIsolation checks the flags. It hides keys, the automatic authority, the audit log and the map of accounts.
+// jobIsolation checks the flags. It hides keys, the automatic authority, the audit log with its rotated files and the map of accounts.
 func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
 	i := tasktracker.Isolation{Level: isolation.Level(f.level), Shown: daemon.SplitList(f.shown)}
 	switch i.Level {
@@ -57,6 +58,11 @@ func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) str
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return i, daemon.Usagef("%s: %v", name, err)
+		}
+		if name == "-audit-log" {
+			i.Hidden = append(i.Hidden, audit.Files(abs)...)
+			i.Replaced = audit.Files(abs)
+			continue
 		}
 		i.Hidden = append(i.Hidden, abs)
 		if name == "-user-map" {

@@ -31,12 +31,17 @@ func (c *cluster) asUser(user string, args ...string) *trial.Run {
 // Only the owner and administrators may kill or change a job and read its logs, under
 // any leader. A pool accepts jobs only from users in its ACL.
 func TestOwners(t *testing.T) {
+	var groups string
 	c := start(t, withTLS, func(cfg *processes.Config) {
 		pools := filepath.Join(cfg.Dir, "pools.xml")
+		groups = filepath.Join(cfg.Dir, "groups")
+		if err := os.WriteFile(groups, []byte("ops:x:1:olga\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(pools, []byte(`<allocations><pool name="bobs"><aclSubmitApps>bob</aclSubmitApps></pool></allocations>`), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		cfg.JobTrackerFlags = append(cfg.JobTrackerFlags, "-pools", pools, "-admins", "root,eve")
+		cfg.JobTrackerFlags = append(cfg.JobTrackerFlags, "-pools", pools, "-admins", "root,eve ops", "-groups", groups)
 		cfg.TaskTrackers = 2
 	})
 	c.await("pools", func() bool {
@@ -68,8 +73,8 @@ func TestOwners(t *testing.T) {
 		for _, command := range []string{"logs", "status", "counters", "explain", "wait"} {
 			c.asUser("bob", command, id).Fail(1, "not allowed: bob cannot see "+id+", which is alice's: only alice or an administrator, or a user in mapreduce.job.acl-view-job can")
 		}
-		c.asUser("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
-		c.asUser("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
+		c.asUser("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve, group ops)")
+		c.asUser("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve, group ops)")
 		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice may not change the scheduler")
 		c.mrsubmit("set", id, "pool=bobs").Fail(1, `pool bobs is not open to "alice"`)
 		if printed := c.asUser("bob", "list").Succeed(); !trial.ContainsAll(printed, []string{"OWNER", processes.User, "(hidden)"}) {
@@ -91,6 +96,15 @@ func TestOwners(t *testing.T) {
 	awaitAttempts()
 	c.asUser("root", "logs", id).Succeed()
 	c.asUser("eve", "cluster", "scheduler", "fair").Succeed()
+	c.asUser("olga", "cluster", "scheduler", "fifo").Succeed()
+	c.asUser("olga", "status", id).Succeed()
+	if err := errors.Join(os.WriteFile(groups+".new", []byte("ops:x:1:oscar\n"), 0o600), os.Rename(groups+".new", groups)); err != nil {
+		t.Fatal(err)
+	}
+	c.await("new groups", func() bool {
+		return !slices.ContainsFunc(c.JobTrackers, func(d *processes.Daemon) bool { return !d.Logged("new groups") })
+	})
+	c.asUser("olga", "status", id).Fail(1, "olga cannot see "+id)
 	if printed := c.asUser("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(printed, []string{"pool bobs", "priority HIGH"}) {
 		t.Errorf("mrsubmit set prints %s", printed)
 	}
@@ -102,6 +116,11 @@ func TestOwners(t *testing.T) {
 	j.OpenGate()
 	j.checkSuccess()
 	c.asUser("bob", "logs", id).Fail(1, "bob cannot see") // from the history
+	c.asUser("bob", "history", id).Fail(1, "bob cannot see "+id)
+	if printed := c.asUser("bob", "history").Succeed(); !trial.ContainsAll(printed, []string{id, processes.User, "(hidden)"}) {
+		t.Errorf("mrsubmit history prints\n%s", printed)
+	}
+	c.mrsubmit("history", id).Succeed()
 	c.mrsubmit("logs", id).Succeed()
 	c.asUser("root", "logs", id).Succeed()
 }

@@ -35,7 +35,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire", "sparselog", "internal/hadoop", "internal/golden"},
 		{"internal/membound"},
 	}

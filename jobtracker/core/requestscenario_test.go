@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
@@ -18,7 +19,7 @@ import (
 //	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [due=5m] [sla=5m:1+10m:5] [batch=b]
 //	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [now=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
-//	pools [from=f.xml]                   the allocation file below is read
+//	pools [from=f.xml] [groups]          the allocation file below is read; groups: the job tracker knows some
 //	pools error=…                        the file cannot be read
 //	snapshot-jobs map                    the jobs in the snapshot for the policy
 //	cluster-status                       scheduling, pools and their errors
@@ -40,6 +41,9 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 		ev := PoolsRead{Err: givenError(d)}
 		if ev.Err == nil {
 			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
+			if !d.HasArg("groups") {
+				ev.Table = ev.Table.WithoutGroups()
+			}
 		}
 		s.step(ev)
 	case "limits":
@@ -180,4 +184,15 @@ func (s *scenario) clusterStatus() {
 	for _, note := range c.PoolNotes {
 		s.printf("note: %s", note)
 	}
+}
+
+// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator. groups=LINE is a line
+// of the groups of all users.
+func caller(d *datadriven.TestData) Caller {
+	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
+	c := Caller{Name: name, Admin: admin == "admin"}
+	if line := value(d, "groups", ""); line != "" {
+		c.Groups, _ = groups.Parse([]byte(line)) // nil for a bad one
+	}
+	return c
 }

@@ -414,12 +414,6 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	return h.tracker != nil && h.tracker.Name == name && h.generation == r.Generation
 }
 
-// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator.
-func caller(d *datadriven.TestData) Caller {
-	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
-	return Caller{Name: name, Admin: admin == "admin"}
-}
-
 func submission(d *datadriven.TestData) *wire.Submission {
 	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Settings: submittedSettings(d)}
 	sub.Owner, sub.DeadlineAt = value(d, "owner", ""), due(d)

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/wire"
 )
 
 // handle registers a route.
@@ -38,30 +40,47 @@ func forbidden(format string, args ...any) error {
 }
 
 // caller returns the user of a request. A daemon gets a name with a blank: no user has such a name,
-// so a daemon owns no job.
+// so a daemon owns no job, and is in no group.
 func (h *handler) caller(r *http.Request) core.Caller {
+	var c core.Caller
+	if h.Groups != nil {
+		c.Groups = h.Groups()
+	}
 	if !h.Identified {
-		return core.Caller{}
+		return c
 	}
 	peer, ok := identity.PeerOf(r.TLS)
 	if !ok || peer.Role != identity.Client {
-		return core.Caller{Name: strings.TrimSpace("daemon " + peer.String())}
+		c.Name = strings.TrimSpace("daemon " + peer.String())
+		return c
 	}
-	return core.Caller{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
+	admins := wire.ACL{Users: h.Admins, Groups: h.AdminGroups}
+	c.Name = peer.Name
+	c.Admin = admins.Admits(peer.Name, func(group string) bool { return c.Groups.Has(group, peer.Name) })
+	return c
 }
 
 // requireAdmin fails if the user of a request is known and no administrator.
 func (h *handler) requireAdmin(r *http.Request, do string) error {
 	if caller := h.caller(r); caller.Known() && !caller.Admin {
-		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, caller.Name, do, strings.Join(h.Admins, ", "))
+		names := slices.Clone(h.Admins)
+		for _, group := range h.AdminGroups {
+			names = append(names, "group "+group)
+		}
+		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, caller.Name, do, strings.Join(names, ", "))
 	}
 	return nil
 }
 
 // refuseHost answers requests for another host, see [listen.Names].
-func refuseHost(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.ResponseWriter, *http.Request, error) {
 	h := &handler{Config: Config{Logger: logger}}
-	return func(w http.ResponseWriter, r *http.Request, err error) { h.fail(w, r, forbidden("%v", err)) }
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		if record != nil {
+			record(audit.ForeignHost(who(r), r, err))
+		}
+		h.fail(w, r, forbidden("%v", err))
+	}
 }
 
 // logRefusal logs a request that its peer may not make, see also audit.

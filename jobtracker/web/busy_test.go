@@ -250,7 +250,7 @@ func busyQuery(t *testing.T, call func(ctx context.Context, c *Client) error, re
 // pipeClient makes a client of a server with in-memory connections.
 func pipeClient(t *testing.T, h http.Handler) *Client {
 	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
-	server, served := NewServer(h, listen.Names{"jt1"}, nil), make(chan error)
+	server, served := NewServer(h, listen.Names{"jt1"}, nil, nil), make(chan error)
 	go func() { served <- server.Serve(p) }()
 	c := NewClient([]string{"jt1:1"})
 	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
@@ -294,6 +296,52 @@ func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID, af
 	}}}, nil
 }
 
+func pastOf(s wire.JobStatus) *history.Record {
+	return &history.Record{Job: s, Owner: s.Owner, Token: "secret", Submitted: 1000, Ended: 2000, Attempts: []wire.AttemptStatus{{
+		Attempt: wire.AttemptID{Task: wire.TaskID{Job: s.ID, Kind: wire.Map}, N: 1000}, Tracker: "t1", State: wire.AttemptFailed, Error: "secret",
+	}}}
+}
+
+func (f *fake) History(_ context.Context, caller core.Caller, id wire.JobID) (*history.Record, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	s, err := f.status(id)
+	if err != nil {
+		return nil, fmt.Errorf("history of %v: %w", id, fs.ErrNotExist)
+	}
+	return pastOf(s), caller.CheckView(id, s.Owner, s.Access)
+}
+
+// Histories has two pages: that of the first job is the last one.
+func (f *fake) Histories(_ context.Context, after wire.JobID) (*history.Page, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	p := &history.Page{Skipped: []error{errors.New("damaged")}}
+	for i, s := range slices.Backward(f.log.jobs) {
+		if !after.IsZero() && s.ID.Compare(after) >= 0 {
+			continue
+		}
+		p.Records = append(p.Records, pastOf(s))
+		if i > 0 && after.IsZero() {
+			p.Next = s.ID
+			break
+		}
+	}
+	return p, nil
+}
+
+func (f *fake) FlowHistories(_ context.Context, flow wire.FlowID) (*history.Page, error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	p := new(history.Page)
+	for _, s := range f.log.jobs {
+		if s.Flow == flow {
+			p.Records = append(p.Records, pastOf(s))
+		}
+	}
+	return p, nil
+}
+
 func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
@@ -401,7 +449,7 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	f = &fake{log: l, id: id, addr: listener.Addr().String()}
 	server := NewServer(New(Config{
 		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, helloLimit: 200 * time.Millisecond,
-	}), nil, nil)
+	}), nil, nil, nil)
 	server.ReadTimeout = 200 * time.Millisecond
 	done := make(chan struct{})
 	go func() {

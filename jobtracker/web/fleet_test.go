@@ -103,7 +103,7 @@ func startMembers(t *testing.T, issue func(identity.Role, string) *identity.Iden
 		}
 		m := &fleetMember{addr: listener.Addr().String(), replica: r}
 		m.server = jobtracker.New(jobtracker.Config{ID: name, Addr: m.addr, Log: r, FS: files, Staging: "mem://t/staging", Lease: 30 * time.Second})
-		api := NewServer(New(Config{ID: name, Server: m.server, Identified: true}), nil, nil)
+		api := NewServer(New(Config{ID: name, Server: m.server, Identified: true}), nil, nil, nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {

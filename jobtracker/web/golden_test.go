@@ -12,6 +12,7 @@ func TestGolden(t *testing.T) {
 		"jobs":         golden.OfJSON(new(jobList)),
 		"watch":        golden.OfJSON(new(watchLine)),
 		"attempts":     golden.OfJSON(new(Attempts)),
+		"past-plan":    golden.OfJSON(new(PastPlan)), // of a History; jobs has its Job
 		"explanations": golden.OfJSON(new(explanationList)),
 		"cluster":      golden.OfJSON(new(Cluster)),
 		"submitted":    golden.OfJSON(new(submitted)),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/wire"
 )
@@ -22,7 +23,8 @@ func TestForeignHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logged bytes.Buffer
-	server := NewServer(New(Config{Server: f, Voters: f}), listen.Names{"jt1:7400"}, slog.New(slog.NewTextHandler(&logged, nil)))
+	var events []audit.Event
+	server := NewServer(New(Config{Server: f, Voters: f}), listen.Names{"jt1:7400"}, slog.New(slog.NewTextHandler(&logged, nil)), func(e audit.Event) { events = append(events, e) })
 	ask := func(pattern, host string) *httptest.ResponseRecorder {
 		method, path, _ := strings.Cut(pattern, " ")
 		r := httptest.NewRequest(method, "http://"+host+strings.ReplaceAll(path, "{id}", "job_7_0001"), strings.NewReader("{}"))
@@ -42,6 +44,15 @@ func TestForeignHosts(t *testing.T) {
 	}
 	if n := strings.Count(logged.String(), "a request is refused"); n != len(patterns) {
 		t.Errorf("%d refusals are logged, want %d", n, len(patterns))
+	}
+	for i, e := range events {
+		_, path, _ := strings.Cut(patterns[min(i, len(patterns)-1)], " ")
+		if e.Outcome != audit.Refused || e.Who != "unidentified" || e.From == "" || e.On != strings.ReplaceAll(path, "{id}", "job_7_0001") || !strings.Contains(e.Reason, "rebound.example") {
+			t.Errorf("the audit log has %+v", e)
+		}
+	}
+	if len(events) != len(patterns) {
+		t.Errorf("the audit log has %d refusals, want %d", len(events), len(patterns))
 	}
 	for _, host := range []string{"jt1:7400", "localhost:7400", "10.0.0.1:7400"} {
 		if w := ask("GET /v1/jobs", host); w.Code != http.StatusOK {
@@ -65,7 +76,7 @@ func TestStreamForForeignHost(t *testing.T) {
 			return
 		}
 		w := httptest.NewRecorder()
-		NewServer(New(Config{}), nil, nil).Handler.ServeHTTP(w, r)
+		NewServer(New(Config{}), nil, nil, nil).Handler.ServeHTTP(w, r)
 		w.Result().Write(far)
 		far.Close()
 	}()

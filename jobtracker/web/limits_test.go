@@ -63,7 +63,7 @@ func TestLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
-				server, served := NewServer(New(Config{Server: f}), listen.Names{"jt1"}, nil), make(chan error)
+				server, served := NewServer(New(Config{Server: f}), listen.Names{"jt1"}, nil, nil), make(chan error)
 				go func() { served <- server.Serve(p) }()
 				defer func() {
 					server.Close()

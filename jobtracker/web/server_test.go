@@ -31,7 +31,7 @@ func serveReal(t *testing.T) string {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran, served := make(chan error, 1), make(chan error, 1)
-	server := NewServer(New(Config{Server: jt}), nil, nil)
+	server := NewServer(New(Config{Server: jt}), nil, nil, nil)
 	go func() { ran <- jt.Run(ctx) }()
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {

@@ -43,7 +43,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
 		return
 	}
-	if err := h.sendChanges(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
+	if err := h.sendChanges(ctx, out, func() core.Caller { return h.caller(r) }, ids, c.Epoch); err != nil {
 		p, status := h.problem(err)
 		if status == http.StatusForbidden {
 			noteFailure(r, err)
@@ -77,8 +77,8 @@ type watchUpdate struct {
 }
 
 // sendChanges writes a line for each change of the jobs, and beats in between. It returns nil when
-// all jobs have ended.
-func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.Caller, ids []wire.JobID, epoch uint64) error {
+// all jobs have ended. The caller's groups may change meanwhile.
+func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller func() core.Caller, ids []wire.JobID, epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	updates := make(chan watchUpdate)
@@ -103,7 +103,7 @@ func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.
 			line := watchLine{Jobs: make([]Job, 0, len(n.statuses))}
 			for i := range n.statuses {
 				s := &n.statuses[i]
-				if err := caller.CheckView(s.ID, s.Owner, s.Access); err != nil {
+				if err := caller().CheckView(s.ID, s.Owner, s.Access); err != nil {
 					return err
 				}
 				line.Jobs = append(line.Jobs, JobOf(s))

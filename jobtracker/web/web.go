@@ -12,6 +12,9 @@
 //	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
 //	GET    /v1/jobs/ID/attempts      Attempts, with "next" and the user's token for their logs
 //	GET    /v1/jobs/ID/explain       Explanation
+//	GET    /v1/jobs/ID/history       History of an ended job, with the user's token for its logs
+//	GET    /v1/histories             {"jobs": [History, …], "next": id, "skipped": [text, …]}, newest first;
+//	                                 with ?flow=ID, all those of a flow, by id
 //	GET    /v1/explain               {"jobs": [Explanation, …], "next": id}, for jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; from a follower without task trackers
@@ -29,13 +32,16 @@
 // may add itself as a voter, and task trackers may call /healthz. For users:
 //
 //	submissions         the user becomes the owner, even if the submission names another one
-//	jobs                all users; of a job that the user may not see, only id, flow, owner, state,
+//	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
 //	                    pool and time
 //	explain             all users, without the jobs that the user may not see
 //	watch, jobs/ID      users who may see the job, see admission.AccessOf; so its attempts and their
-//	                    token, and its explanation
+//	                    token, its explanation, and its history
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
+//
+// The leader looks up the groups of users when a request arrives, and passes them on with it. So a
+// core decides by values alone, whatever another job tracker's file of groups has.
 //
 // Each route states its rule, see rule. Other users get 403 with the code forbidden (admission.ErrNotAllowed), and the job tracker logs
 // the request.
@@ -83,7 +89,7 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
 // (answers), pages (lists), admit and access (who may do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
@@ -101,6 +107,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/audit"
+	"github.com/quernmr/quern/groups"
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
@@ -119,6 +127,9 @@ type JobTracker interface {
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
+	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
+	Histories(ctx context.Context, after wire.JobID) (*history.Page, error) // with who may see the jobs
+	FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -146,8 +157,11 @@ type Config struct {
 	// serves only its roles, and the core knows the caller.
 	Identified bool
 
-	// Admins are the administrators, if Identified.
-	Admins []string
+	// Admins and the users in AdminGroups are the administrators, if Identified.
+	Admins, AdminGroups []string
+
+	// Groups returns the groups of users, for ACLs and AdminGroups; nil: groups have no users.
+	Groups func() *groups.Table
 
 	// UsersStage: each user stages in a directory of their own. Needs Identified.
 	UsersStage bool
@@ -220,6 +234,8 @@ func (h *handler) routes() []route {
 		{"POST /v1/jobs/{id}/settings", "change", clients, modifiers, h.jsonHandler(h.change)},
 		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts)},
 		{"GET /v1/jobs/{id}/explain", "explain", readers, viewers, h.jsonHandler(h.explain)},
+		{"GET /v1/jobs/{id}/history", "history", readers, viewers, h.jsonHandler(h.history)},
+		{"GET /v1/histories", "list histories", readers, listed, h.jsonHandler(h.histories)},
 		{"GET /v1/explain", "explain", readers, skipped, h.jsonHandler(h.explainAll)},
 		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster)},
 		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health)},
@@ -232,13 +248,14 @@ func (h *handler) routes() []route {
 }
 
 // NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves
-// requests for these names. The caller listens, serves and closes.
-func NewServer(h http.Handler, names listen.Names, logger *slog.Logger) *http.Server {
+// requests for these names. Refusals of other names go to record, see Config.Audit. The caller listens,
+// serves and closes.
+func NewServer(h http.Handler, names listen.Names, logger *slog.Logger, record func(audit.Event)) *http.Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return listen.Server(&http.Server{
-		Handler:           names.Handler(h, refuseHost(logger)),
+		Handler:           names.Handler(h, refuseHost(logger, record)),
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       requestWait,
 		IdleTimeout:       idleWait,

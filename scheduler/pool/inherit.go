@@ -78,7 +78,7 @@ func (r *reader) applyDefaults(p *given) {
 // inherit adds what a pool inherits from the one around it.
 func (p *given) inherit(outer *given, r *reader) {
 	p.rules = p.rules.or(outer.rules)
-	if len(p.submit) > 0 && !isAll(p.submit) && isAll(outer.submit) {
+	if s := p.submit; s != nil && !s.All && len(s.Users)+len(s.Groups) > 0 && isAll(outer.submit) {
 		r.warnAt(p.line, "aclSubmitApps of pool %s has no effect: a pool around it admits all users", p.Name)
 	}
 	p.submit, p.administer = joined(p.submit, outer.submit), joined(p.administer, outer.administer)
@@ -92,32 +92,42 @@ func (x rules) or(outer rules) rules {
 	}
 }
 
-func isAll(users []string) bool { return slices.Contains(users, AllUsers) }
+func isAll(list *wire.ACL) bool { return list != nil && list.All }
 
-// joined joins two lists of users; nil is no list.
-func joined(a, b []string) []string {
+// joined joins two lists of users and groups; nil is no list.
+func joined(a, b *wire.ACL) *wire.ACL {
 	switch {
 	case b == nil:
 		return a
 	case isAll(a) || isAll(b):
-		return []string{AllUsers}
+		return &wire.ACL{All: true}
+	case a == nil:
+		a = new(wire.ACL)
 	}
-	all := append(append([]string{}, a...), b...)
+	return &wire.ACL{Users: union(a.Users, b.Users), Groups: union(a.Groups, b.Groups)}
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
 // resolved makes the pool of the table.
 func (p *given) resolved() Pool {
-	switch {
-	case isAll(p.submit):
-	case p.submit != nil && len(p.submit) == 0:
-		p.Submitters = []string{""} // matches no user
+	switch s := p.submit; {
+	case s == nil || s.All:
+	case len(s.Users) == 0:
+		p.Submitters, p.SubmitterGroups = []string{""}, s.Groups // "" matches no user
 	default:
-		p.Submitters = p.submit
+		p.Submitters, p.SubmitterGroups = s.Users, s.Groups
 	}
-	if len(p.administer) > 0 {
-		p.Administrators = p.administer
+	switch a := p.administer; {
+	case a == nil:
+	case a.All:
+		p.Administrators = []string{AllUsers}
+	default:
+		p.Administrators, p.AdministratorGroups = a.Users, a.Groups
 	}
 	if x := p.rules; x.minTimeout != nil || x.fairTimeout != nil || x.spared {
 		p.Preemption = &Preemption{Threshold: *x.threshold, Spared: x.spared}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // Limits of a file.
@@ -76,7 +78,7 @@ type given struct {
 	line            int
 	jobs, resources bool // the pool overrides defaults of the file
 	rules
-	submit, administer []string // nil: no list
+	submit, administer *wire.ACL // nil: no list
 }
 
 // rules are the rules of preemption that a pool has itself; nil: the pool around it decides.

@@ -4,13 +4,14 @@
 // compares the pools with their shares.
 //
 // Pools form a tree: "a.b" is in "a", and all are in the root. Only pools without others in them
-// take jobs. Parse resolves inherited settings: each [Pool] has all its users and its rules of
+// take jobs. Parse resolves inherited settings: each [Pool] has all its users, groups and rules of
 // preemption. It does not resolve limits: the jobs of an inner pool are those of all pools in it.
 //
 // Results depend on the arguments alone; there is no I/O.
 package pool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,10 @@ type Pool struct {
 	Inner          bool        `msgpack:"Inner,omitempty"`          // pools are in it: it takes no jobs
 	Administrators []string    `msgpack:"Administrators,omitempty"` // users who may change and kill all its jobs, and submit
 	Preemption     *Preemption `msgpack:"Preemption,omitempty"`     // nil: it never takes slots from others, and gives them
+
+	// Groups of users who may submit, in addition to Submitters, and who are in addition to Administrators.
+	SubmitterGroups     []string `msgpack:"SubmitterGroups,omitempty"`
+	AdministratorGroups []string `msgpack:"AdministratorGroups,omitempty"`
 }
 
 // Preemption says when a pool takes slots from others, and whether it gives any.
@@ -107,15 +112,47 @@ func before(name string) (string, bool) {
 	return name[:max(i, 0)], i > 0
 }
 
-// Admits reports whether a user may submit to the pool. A user without a name may submit only to
-// a pool that admits all users.
-func (p *Pool) Admits(owner string) bool {
-	return len(p.Submitters) == 0 || owner != "" && slices.Contains(p.Submitters, owner) || p.AdministeredBy(owner)
+// Admits reports whether a user, who is in some groups, may submit to the pool. A user without a name may
+// submit only to a pool that admits all users.
+func (p *Pool) Admits(owner string, in func(group string) bool) bool {
+	listed := wire.ACL{Users: p.Submitters, Groups: p.SubmitterGroups}
+	return len(p.Submitters) == 0 || listed.Admits(owner, in) || p.AdministeredBy(owner, in)
 }
 
-// AdministeredBy reports whether a user may change and kill all jobs of the pool.
-func (p *Pool) AdministeredBy(user string) bool {
-	return user != "" && (slices.Contains(p.Administrators, user) || slices.Contains(p.Administrators, AllUsers))
+// AdministeredBy reports whether a user, who is in some groups, may change and kill all jobs of the pool.
+func (p *Pool) AdministeredBy(user string, in func(group string) bool) bool {
+	a := p.ACL()
+	return a.Admits(user, in)
+}
+
+// ACL lists the administrators of the pool.
+func (p *Pool) ACL() wire.ACL {
+	return wire.ACL{All: slices.Contains(p.Administrators, AllUsers), Users: p.Administrators, Groups: p.AdministratorGroups}
+}
+
+// HasGroups reports whether a list of the table names groups.
+func (t *Table) HasGroups() bool {
+	return slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.SubmitterGroups != nil || p.AdministratorGroups != nil })
+}
+
+// WithoutGroups returns the table for a job tracker that knows no groups: they admit no user. A warning
+// names them.
+func (t Table) WithoutGroups() Table {
+	var groups []string
+	t.Pools = slices.Clone(t.Pools)
+	for i := range t.Pools {
+		p := &t.Pools[i]
+		groups = slices.Concat(groups, p.SubmitterGroups, p.AdministratorGroups)
+		p.SubmitterGroups, p.AdministratorGroups = nil, nil
+	}
+	if len(groups) == 0 {
+		return t
+	}
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	shown := groups[:min(len(groups), maxWarnings)]
+	t.Warnings = append(slices.Clone(t.Warnings), fmt.Sprintf("%s: groups in lists admit no user (%s): start the job trackers with -groups, or name the users", t.From, strings.Join(shown, ", ")))
+	return t
 }
 
 // MaxRunningOf returns how many jobs of a user may have slots at a time. A user without a name has
@@ -133,7 +170,7 @@ func (t *Table) MaxRunningOf(user string) int {
 // IsTree reports whether the table has inner pools, preemption, administrators or limits of users.
 func (t *Table) IsTree() bool {
 	return len(t.Users) > 0 || slices.ContainsFunc(t.Pools, func(p Pool) bool {
-		return p.Inner || p.Administrators != nil || p.Preemption != nil
+		return p.Inner || p.Administrators != nil || p.AdministratorGroups != nil || p.Preemption != nil
 	})
 }
 

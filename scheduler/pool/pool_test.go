@@ -65,6 +65,12 @@ func show(table *pool.Table) string {
 		if p.Submitters != nil {
 			fmt.Fprintf(&b, " submitters=%q", p.Submitters)
 		}
+		if p.SubmitterGroups != nil {
+			fmt.Fprintf(&b, " submittergroups=%q", p.SubmitterGroups)
+		}
+		if p.AdministratorGroups != nil {
+			fmt.Fprintf(&b, " administratorgroups=%q", p.AdministratorGroups)
+		}
 		if p.Administrators != nil {
 			fmt.Fprintf(&b, " administrators=%q", p.Administrators)
 		}
@@ -199,9 +205,37 @@ func TestAdmits(t *testing.T) {
 		{[]string{"ann"}, "", false}, {[]string{""}, "", false}, {[]string{""}, "ann", false},
 	} {
 		p := pool.Pool{Submitters: c.submitters}
-		if p.Admits(c.owner) != c.want {
+		if p.Admits(c.owner, func(string) bool { return false }) != c.want {
 			t.Errorf("%q admits %q: %v", c.submitters, c.owner, !c.want)
 		}
+	}
+}
+
+// TestWithoutGroups: a job tracker without groups warns of them once, and they admit no user. Then all
+// users may not submit, either.
+func TestWithoutGroups(t *testing.T) {
+	all, err := pool.Parse("f.xml", []byte(`<allocations><queue name="a"><aclSubmitApps> ops,dev</aclSubmitApps><queue name="b"/></queue>
+		<queue name="c"><aclAdministerApps>ann ops</aclAdministerApps></queue></allocations>`))
+	if err != nil || !all.HasGroups() {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	none := all.WithoutGroups()
+	if len(none.Warnings) != 1 || none.Warnings[0] != "f.xml: groups in lists admit no user (dev, ops): start the job trackers with -groups, or name the users" {
+		t.Errorf("warnings %q", none.Warnings)
+	}
+	in := func(string) bool { return true }
+	for _, c := range []struct {
+		table                pool.Table
+		pool                 string
+		submits, administers bool
+	}{{all, "a.b", true, false}, {none, "a.b", false, false}, {all, "c", true, true}, {none, "c", true, false}} {
+		p, _ := c.table.Find(c.pool)
+		if p.Admits("bob", in) != c.submits || p.AdministeredBy("bob", in) != c.administers || p.Admits("", in) != (c.pool == "c") || p.AdministeredBy("", in) {
+			t.Errorf("groups %v: pool %+v admits bob: %v", c.table.HasGroups(), p, p.Admits("bob", in))
+		}
+	}
+	if none.HasGroups() || !all.HasGroups() {
+		t.Error("WithoutGroups leaves groups, or changes its argument")
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // text reads the content of an element that has only text.
@@ -166,23 +169,31 @@ func (r *reader) boolean(e *xml.StartElement) (bool, error) {
 }
 
 // users reads Hadoop's list of users and, after a space, groups. The result is never nil.
-func (r *reader) users(e *xml.StartElement, pool string) ([]string, error) {
+func (r *reader) users(e *xml.StartElement, pool string) (*wire.ACL, error) {
 	text, err := r.text()
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(text) == AllUsers {
-		return []string{AllUsers}, nil
-	}
 	users, groups, _ := strings.Cut(text, " ")
-	if groups = strings.TrimSpace(groups); groups != "" {
-		r.warn("%s of pool %s names the groups %q: Quern knows no groups, so they admit no user; name the users", e.Name.Local, pool, groups)
+	list := &wire.ACL{Users: namesIn(users), Groups: namesIn(groups)}
+	list.All = strings.TrimSpace(text) == AllUsers || slices.Contains(list.Users, AllUsers)
+	if list.All {
+		return &wire.ACL{All: true}, nil
 	}
-	all := []string{}
-	for user := range strings.SplitSeq(users, ",") {
-		if user = strings.TrimSpace(user); user != "" {
-			all = append(all, user)
+	for _, name := range slices.Concat(list.Users, list.Groups) {
+		if err := wire.CheckACLName(name); err != nil {
+			return nil, r.fail("%s of pool %s: %v", e.Name.Local, pool, err)
 		}
 	}
-	return all, nil
+	return list, nil
+}
+
+// namesIn splits a list of names at commas.
+func namesIn(list string) (names []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

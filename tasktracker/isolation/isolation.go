@@ -71,6 +71,10 @@ type Config struct {
 	Hidden []string // directories and files of daemons: data, keys
 	Shown  []string // more paths that all jobs may read
 	Home   string   // home directory of the daemon's account; empty: unknown
+
+	// Replaced are files that their daemon replaces, such as logs. A cover of Hidden cannot hide the new file
+	// from a worker that runs, so no input may have one in it.
+	Replaced []string
 }
 
 // Worker describes a worker.

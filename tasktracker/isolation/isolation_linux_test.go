@@ -183,6 +183,14 @@ func TestPlanPins(t *testing.T) {
 			t.Errorf("output %s is permitted beside the audit log", output)
 		}
 	}
+	c.Replaced = []string{top + "/logs/a/audit", top + "/logs/a/audit.1"}
+	sub.Plan.Jobs[0].Output = "file://" + top + "/disk/out"
+	for input, refused := range map[string]bool{"/logs": true, "/logs/a": true, "/logs/a/audit*": true, "/logs/b": false, "/disk/a/b": false} {
+		sub.Plan.Jobs[0].Inputs = []wire.InputPlan{{Paths: []string{"file://" + top + input}}}
+		if _, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"}); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), top+"/logs/a/audit") {
+			t.Errorf("input %s, where the audit log is: %v", input, err)
+		}
+	}
 }
 
 // TestPlanHome: no job writes in the home directory of the daemon's account, or in a directory that has it in it. There it

@@ -105,7 +105,7 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 		return nil, err
 	}
 	p.named = true
-	if err := w.Account.Do(func() error { return p.submission(sub) }); err != nil {
+	if err := w.Account.Do(func() error { return p.submission(sub, c.Replaced) }); err != nil {
 		return nil, err
 	}
 	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Account: w.Account, Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
@@ -122,18 +122,18 @@ func (p *planner) setHome(dir string) error {
 }
 
 // submission shows what a submission names.
-func (p *planner) submission(sub *wire.Submission) error {
+func (p *planner) submission(sub *wire.Submission, replaced []string) error {
 	for i := range sub.Plan.Jobs {
 		job := &sub.Plan.Jobs[i]
 		for _, in := range job.Inputs {
 			for _, url := range in.Paths {
-				if err := p.input(url); err != nil {
+				if err := p.input(url, replaced); err != nil {
 					return err
 				}
 			}
 		}
 		for _, url := range job.Files {
-			if err := p.input(url); err != nil {
+			if err := p.input(url, replaced); err != nil {
 				return err
 			}
 		}
@@ -235,8 +235,9 @@ func (p *planner) worker(w *Worker) error {
 	return nil
 }
 
-// input shows an input or side file of the submission. A missing one is the job's own error.
-func (p *planner) input(url string) error {
+// input shows an input or side file of the submission, in which no replaced file may be. A missing one is the
+// job's own error.
+func (p *planner) input(url string, replaced []string) error {
 	path, err := local.Path(url)
 	if err != nil {
 		return nil // of another file system
@@ -258,6 +259,11 @@ func (p *planner) input(url string) error {
 	// An input that does not exist is the job's own error.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("input %s: %w", url, err)
+	}
+	for _, file := range replaced {
+		if f, _, err := p.resolve(file); err == nil && within(f, real) {
+			return fmt.Errorf("input %s is %s, where the task tracker writes %s, which jobs cannot read (-isolation namespace)", url, real, f)
+		}
 	}
 	return p.show(path, false)
 }

@@ -21,10 +21,15 @@ type Security struct {
 	AuditLog string // file; empty: none
 }
 
-// Flags defines the flags of s.
+// Flags defines the flags of s for a daemon.
 func (s *Security) Flags(set *flag.FlagSet) {
-	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs (default on loopback a certificate of the user's own authority)")
+	s.connectionFlags(set)
 	set.StringVar(&s.AuditLog, "audit-log", "", "`file` for the audit log: who changed what, and which requests were refused (default none)")
+}
+
+// connectionFlags defines the flags of s that say how processes connect.
+func (s *Security) connectionFlags(set *flag.FlagSet) {
+	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs (default on loopback a certificate of the user's own authority)")
 	set.BoolVar(&s.Insecure, "insecure", false, "no TLS: every process that can connect may act as any user or daemon")
 }
 

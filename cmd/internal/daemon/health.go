@@ -39,7 +39,7 @@ func checkHealth(ctx context.Context, name string, args []string, out Output) er
 	set := flag.NewFlagSet(name+" "+healthCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	var security Security
-	security.Flags(set)
+	security.connectionFlags(set)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. Use the same\n-tls-dir or -insecure as the daemon's, or neither.\n", name, healthSynopsis, name)

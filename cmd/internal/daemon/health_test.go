@@ -61,6 +61,7 @@ func TestHealthRefused(t *testing.T) {
 		{[]string{"nowhere"}, ErrUsage},
 		{[]string{"-tls-dir", t.TempDir(), closed}, ErrUsage},
 		{[]string{"-unknown", closed}, ErrUsage},
+		{[]string{"-insecure", "-audit-log", "x", closed}, ErrUsage}, // only daemons have one
 		{[]string{"-insecure", "-tls-dir", "x", closed}, ErrUsage},
 		{[]string{"-h"}, flag.ErrHelp},
 		{[]string{closed}, nil},

@@ -10,8 +10,8 @@
 //	CheckScheduling       refuses unknown schedulers, metrics, delay rules   scheduling.go
 //	LookUp                finds the scheduling in force
 //
-// All functions depend only on their arguments: the request, [facts.Facts], the caller and the
-// time. They change nothing.
+// All functions depend only on their arguments: the request, [facts.Facts], the caller with the groups
+// of users, and the time. They change nothing.
 //
 // Invariants
 //

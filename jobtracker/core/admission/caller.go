@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -11,10 +12,19 @@ import (
 type Caller struct {
 	Name  string
 	Admin bool // may do everything
+
+	// Groups are those of all users at the time of the request: the owner's count, too. nil: groups are
+	// not known.
+	Groups *groups.Table
 }
 
 // Known reports whether the caller is authenticated.
-func (c Caller) Known() bool { return c != Caller{} }
+func (c Caller) Known() bool { return c.Name != "" || c.Admin }
+
+// in returns a function that reports whether a user is in a group.
+func (c Caller) in(user string) func(group string) bool {
+	return func(group string) bool { return c.Groups.Has(group, user) }
+}
 
 // owns reports whether the caller may do everything with the jobs of an owner.
 func (c Caller) owns(owner string) bool { return !c.Known() || c.Admin || c.Name == owner }

@@ -38,7 +38,22 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 	if err = checkSettings(accepted.Settings); err == nil {
 		err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
 	}
+	if err == nil {
+		err = errors.Join(checkOwner(&accepted), checkGroups(&accepted, by))
+	}
 	return accepted, nil, err
+}
+
+// checkOwner returns why a job cannot have its owner. Certificates have only good names, but without them
+// a client sends any.
+func checkOwner(s *wire.Submission) error {
+	if s.Owner == "" || s.Program.Hash == "" { // embedded runs have the account's name
+		return nil
+	}
+	if err := wire.CheckACLName(s.Owner); err != nil {
+		return fmt.Errorf("%w: owner %w", ErrBadSubmission, err)
+	}
+	return nil
 }
 
 // checkNew returns why a submission cannot be proposed.
@@ -86,7 +101,7 @@ func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadSettings, name, poolNames(table))
 	case p.Inner:
 		return fmt.Errorf("%w: pool %s takes no jobs: it is for the pools in it; there are %v", ErrBadSettings, name, poolNames(table))
-	case !by.Admin && !p.Admits(owner) && !p.AdministeredBy(by.Name):
+	case !by.Admin && !p.Admits(owner, by.in(owner)) && !p.AdministeredBy(by.Name, by.in(by.Name)):
 		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
 	}
 	return nil

@@ -83,7 +83,7 @@ func blankFact(number byte) Fact {
 		return new(OperatorExcluded)
 	case 27:
 		return new(OperatorReadmitted)
-	case poolTree:
+	case poolTree, poolGroups:
 		return new(PoolsChanged)
 	}
 	return nil

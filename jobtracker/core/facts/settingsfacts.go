@@ -60,7 +60,13 @@ type PoolsChanged struct {
 // users. A build without them would lose them: it does not know the number, and stops.
 const poolTree = 28
 
+// poolGroups is the number of a pool table with groups, which a build without them would lose.
+const poolGroups = 31
+
 func (x *PoolsChanged) number() byte {
+	if x.Table.HasGroups() {
+		return poolGroups
+	}
 	if x.Table.IsTree() {
 		return poolTree
 	}

@@ -64,7 +64,7 @@ func (t Table) Normalize(given map[string]string) (normalized map[string]string,
 // check returns an error for a wrong property, or a warning for one without effect.
 func (t Table) check(name, value string) (warning string, err error) {
 	if p := t[name]; p != nil {
-		return p.warning(value), p.check(value)
+		return "", p.check(value)
 	}
 	rule, found := hadoop.Find(name)
 	switch {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -52,7 +51,7 @@ func All() []Property {
 		boolean("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read also the subdirectories of input directories"),
 		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of the input format KeyValues; only its first character is used"),
-		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2`, `*` for all, a blank for no user; a flow has one value"),
+		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2 group1,group2`, `*` for all, a blank for no user; groups need `jobtracker -groups`; a flow has one value"),
 		acl(wire.ViewACL, "users who may see the job's progress, counters, errors and logs, in the same form; empty: as `jobtracker -acl-view` says; a flow has one value"),
 		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
@@ -182,14 +181,6 @@ func (p *Property) check(value string) error {
 		}
 	}
 	return nil
-}
-
-// warning returns what has no effect in a value.
-func (p *Property) warning(value string) string {
-	if a, _ := wire.ParseACL(value); p.kind == aclProperty && len(a.Groups) > 0 {
-		return fmt.Sprintf("property %s: groups have no effect, since Quern knows no groups: %s", p.Name, strings.Join(a.Groups, ", "))
-	}
-	return ""
 }
 
 // CheckSkipping returns an error if a job skips bad records, but no task has an attempt that could: one

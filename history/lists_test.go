@@ -1,0 +1,62 @@
+package history
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestPages: pages have each history once, newest first, without the long parts, and skip damaged ones.
+func TestPages(t *testing.T) {
+	f := mem.New(1 << 20)
+	const n = 2*PageLength + 7
+	var want []string
+	for i := 1; i <= n; i++ {
+		name := writeRecord(t, f, i, firstDay.AddDate(0, 0, i/10))
+		if i%9 == 0 {
+			if err := f.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+			w, err := f.Create(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want = append(want, job(i).String())
+	}
+	slices.Reverse(want)
+	var got []string
+	skipped, pages := 0, 0
+	for after := (wire.JobID{}); ; {
+		p, err := ReadPage(t.Context(), f, staging, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages++
+		skipped += len(p.Skipped)
+		for _, r := range p.Records {
+			got = append(got, r.Job.ID.String())
+			if r.Attempts != nil || r.Plans != nil || r.Job.Counters != nil || r.Job.Troubles != nil || r.Owner != "ann" {
+				t.Errorf("%+v", r)
+			}
+		}
+		if after = p.Next; after.IsZero() {
+			break
+		}
+	}
+	if !slices.Equal(got, want) || skipped != n/9 || pages != 3 {
+		t.Errorf("%d pages have %d histories and skip %d: %q, want %q", pages, len(got), skipped, got, want)
+	}
+	if p, err := ReadPage(t.Context(), f, staging, job(999)); err != nil || len(p.Records) > 0 || !p.Next.IsZero() {
+		t.Errorf("after a job whose day is removed: %+v, %v", p, err)
+	}
+	if p, err := ReadPage(t.Context(), mem.New(1<<20), staging, wire.JobID{}); err != nil || len(p.Records) > 0 {
+		t.Errorf("without histories: %+v, %v", p, err)
+	}
+}

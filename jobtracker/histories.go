@@ -1,0 +1,82 @@
+package jobtracker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+// maxHistoryReads is how many requests read histories at a time: a history of a large job takes much
+// memory. Others wait.
+const maxHistoryReads = 4
+
+// History returns the history of an ended job. It fails with fs.ErrNotExist if there is none, with
+// core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job.
+func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error) {
+	var refused error
+	err := s.query(ctx, func() {
+		if owner, access, known := s.core.Access(job); known { // else the record says who may see it
+			refused = caller.CheckView(job, owner, access)
+		}
+	})
+	if err == nil && refused != nil {
+		err = refused
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	p, err := s.readHistories(ctx, func() (*history.Page, error) {
+		r, err := history.Find(s.cfg.FS, s.cfg.Staging, job)
+		return &history.Page{Records: []*history.Record{r}}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := p.Records[0]
+	if err := caller.CheckView(job, r.Owner, r.Job.Access); err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return r, nil
+}
+
+// Histories returns a page of the histories, newest first, with who may see them. The page begins after a
+// job, or with the newest one if after is zero. It fails with core.ErrNotLeader.
+func (s *Server) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
+	return s.readHistories(ctx, func() (*history.Page, error) {
+		return history.ReadPage(ctx, s.cfg.FS, s.cfg.Staging, after)
+	})
+}
+
+// FlowHistories returns the histories of a flow, by id, with who may see them. It fails with
+// core.ErrNotLeader.
+func (s *Server) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
+	return s.readHistories(ctx, func() (*history.Page, error) {
+		return history.ReadFlow(ctx, s.cfg.FS, s.cfg.Staging, flow)
+	})
+}
+
+// readHistories reads records, and adds owners and who may see the jobs.
+func (s *Server) readHistories(ctx context.Context, read func() (*history.Page, error)) (*history.Page, error) {
+	select {
+	case s.historyReads <- struct{}{}:
+		defer func() { <-s.historyReads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p, err := read()
+	if err != nil {
+		return nil, err
+	}
+	err = s.query(ctx, func() {
+		for _, r := range p.Records {
+			r.Job.Owner, r.Job.Access = r.Owner, s.core.PastAccess(r.Job.Settings.Pool, r.ViewACL())
+		}
+	})
+	if err != nil {
+		return nil, err // do not return p: Run may still write it
+	}
+	return p, nil
+}
