@@ -1,7 +1,7 @@
 // Package cluster measures a cluster of processes: the pause after the leader is killed, a small
-// job, the bytes in the log, the join of a tracker, and the cost of TLS. Each part has its own
-// cluster on loopback: three job trackers, and three task trackers with two map and two reduce
-// slots each.
+// job, the bytes in the log, the join of a tracker, and the cost of TLS and of isolation. Each part
+// has its own cluster on loopback, unless it says otherwise: three job trackers, and three task trackers
+// with two map and two reduce slots each.
 package cluster
 
 import (
@@ -21,7 +21,7 @@ type bench struct{ *testbed.Bench }
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "cluster", About: "failover, small jobs, the log, joins and TLS on a cluster of processes",
+		Name: "cluster", About: "failover, small jobs, the log, joins, TLS and isolation on a cluster of processes",
 		Runs: 10, Size: "1G",
 		Programs: []string{"examples/wordcount", "examples/sort", "integration/trial/paced"},
 		Open: func(base *testbed.Bench) error {
@@ -36,6 +36,7 @@ func Section() testbed.Section {
 			{Name: "a tracker joins", Measure: b.onCluster(b.join)},
 			{Name: "a straggler among ten trackers", Measure: b.straggler},
 			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
+			{Name: "isolation: many small maps with and without", Measure: b.isolation},
 		},
 	}
 }
