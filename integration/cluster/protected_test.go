@@ -87,6 +87,8 @@ func TestAdmission(t *testing.T) {
 		{jt, "GET", "/v1/jobs/" + id + "/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
 		{jt, "GET", "/v1/explain", "", both, false},
+		{jt, "GET", "/v1/jobs/" + id + "/history", "", both, false},
+		{jt, "GET", "/v1/histories", "", both, false},
 		{jt, "GET", "/v1/cluster", "", both, false},
 		{jt, "GET", "/healthz", "", append(trackers, both...), false},
 		{jt, "POST", "/v1/cluster/scheduling", `{"delay":"none"}`, clients, true},

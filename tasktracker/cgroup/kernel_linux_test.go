@@ -114,7 +114,8 @@ func TestKernelMemory(t *testing.T) {
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the process ended: %v", err)
 	}
-	if e := w.Exhausted(); !e.Memory || e.Peak > 64<<20 {
+	// Version 1 lets a process that ends exceed the limit by some pages.
+	if e := w.Exhausted(); !e.Memory || e.Peak < 32<<20 || e.Peak > 65<<20 {
 		t.Errorf("found %+v", e)
 	}
 }
