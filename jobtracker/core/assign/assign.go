@@ -327,6 +327,7 @@ type Tracker struct {
 	savedPhase  int
 	savedJob    *Job
 	savedUntil  time.Duration // see SaveUntil; 0: it is saved by the line
+	savedTasks  int           // how many tasks it is saved for; 0: for one, by the line
 }
 
 // insert puts x at the first nil of a list, or at its end.

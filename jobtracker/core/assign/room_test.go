@@ -267,3 +267,34 @@ func TestSaveUntil(t *testing.T) {
 		}
 	}
 }
+
+// TestSaveUntilForTwo tests that a tracker which is saved twice stays saved until two large maps have begun: the
+// attempts that were killed for the second one may end after the first has begun.
+func TestSaveUntilForTwo(t *testing.T) {
+	w := &world{t: t, now: time.Second}
+	w.a = New(w, time.Minute)
+	x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 4}}
+	w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
+	w.a.SetRack(&x.Tracker, x.rack)
+	w.a.SetOffer(&x.Tracker, x.offers)
+	w.trackers = append(w.trackers, x)
+	w.setTakesWork(x)
+	small := w.addPlain(1, 9, Room{Memory: 1})
+	w.fill()
+	large := w.addPlain(2, 2, Room{Memory: 2})
+	w.a.SetPlan(Map, 1, []Target{{&large.Job, 2}, {&small.Job, 9}}, nil)
+	for range 2 {
+		w.a.SaveUntil(&large.Job, Map, &x.Tracker, w.now+time.Second)
+	}
+	for ended := 1; ended <= 4; ended++ {
+		w.end(small, ended-1)
+		w.a.MarkChanged(&small.Job)
+		w.fill()
+		if len(small.runs) != 4-ended || len(large.runs) != ended/2 {
+			t.Fatalf("%d small and %d large maps run after the end of %d", len(small.runs), len(large.runs), ended)
+		}
+	}
+	if _, _, saved := x.Saved(); saved {
+		t.Error("the tracker stays saved, though both large maps have begun")
+	}
+}

@@ -102,14 +102,20 @@ func (a *Assigner) keepSaved(t *Tracker) bool {
 	return j.waits[phase] && a.phases[phase].free.Has(int(t.index)) && a.mayUse(j, phase, t)
 }
 
-// SaveUntil saves a tracker for the next task with a job's request until a time, unless it is saved
-// already. Attempts that were killed for the task end one after the other: without this, other tasks
-// would begin in the first pieces of room that they leave.
+// SaveUntil saves a tracker for one more task with a job's request until a time, unless the line has saved
+// it, or it is saved for other requests. Attempts that were killed for the task end one after the other:
+// without this, other tasks would begin in the first pieces of room that they leave.
 func (a *Assigner) SaveUntil(j *Job, phase int, t *Tracker, until time.Duration) {
-	if t.savedFor != nil || j.Request(phase) == (Room{}) {
+	switch {
+	case j.Request(phase) == Room{}:
+		return
+	case t.savedUntil > 0 && t.savedFor == j.class[phase] && t.savedPhase == phase:
+		t.savedUntil, t.savedTasks, t.savedJob = max(t.savedUntil, until), t.savedTasks+1, j
+		return
+	case t.savedFor != nil:
 		return
 	}
-	t.savedUntil = until
+	t.savedUntil, t.savedTasks = until, 1
 	a.saveTracker(j, phase, t)
 }
 
@@ -127,7 +133,7 @@ func (a *Assigner) endSaving(t *Tracker) {
 	if c := t.savedFor; c.saved[t.savedPhase] == t {
 		c.saved[t.savedPhase] = nil
 	}
-	t.savedFor, t.savedJob, t.savedUntil = nil, nil, 0
+	t.savedFor, t.savedJob, t.savedUntil, t.savedTasks = nil, nil, 0, 0
 	a.saved = without(a.saved, t)
 	a.refreshBoth(t)
 }
@@ -138,7 +144,9 @@ func (a *Assigner) gotSlot(j *Job, t *Tracker, phase int) {
 	j.waits[phase] = false
 	c := j.class[phase]
 	if t.savedFor == c && t.savedPhase == phase {
-		a.endSaving(t)
+		if t.savedTasks--; t.savedTasks <= 0 {
+			a.endSaving(t)
+		}
 	}
 	if s := c.saved[phase]; s != nil && s.savedJob == j {
 		a.endSaving(s)
