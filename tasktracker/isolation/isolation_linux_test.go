@@ -151,6 +151,29 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanSockets: no job sees processes, devices and sockets of the machine by naming them as inputs. A path that the
+// operator shows is permitted.
+func TestPlanSockets(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("/run", link); err != nil {
+		t.Fatal(err)
+	}
+	for input, refused := range map[string]bool{
+		"/proc": true, "/proc/*": true, "/proc/1/environ": true, "/run": true, "/run/user/1000/*": true, link + "/user": true, "/dev/*": true, "/dev/fuse": true,
+		"/dev/shm/in": false, "/dev/shm/*": false, "/runs/in": false, dir: false,
+	} {
+		sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{Inputs: []wire.InputPlan{{Paths: []string{"file://" + input}}}}}}}
+		_, err := new(Config).Plan(&Worker{Submission: sub, Dir: filepath.Join(dir, "run")})
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "processes, devices and sockets") {
+			t.Errorf("input %s: %v", input, err)
+		}
+		if _, err := (&Config{Shown: []string{"/proc", "/run", "/dev"}}).Plan(&Worker{Submission: sub, Dir: filepath.Join(dir, "run")}); err != nil {
+			t.Errorf("input %s in a shown directory: %v", input, err)
+		}
+	}
+}
+
 // TestPlanPins: a job can rename no directory around a hidden one, and cannot write around a hidden file.
 func TestPlanPins(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())

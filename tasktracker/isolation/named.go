@@ -60,6 +60,9 @@ func (p *planner) input(url string, replaced []string) error {
 	if dir := p.hides(real); dir != "" {
 		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
 	}
+	if dir := neverRead(real); dir != "" && !p.isShown(real) {
+		return fmt.Errorf("input %s is in %s, which has processes, devices and sockets of the machine (-isolation namespace): only -job-paths of the task tracker can show it", url, dir)
+	}
 	// An input that does not exist is the job's own error.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("input %s: %w", url, err)
@@ -70,6 +73,17 @@ func (p *planner) input(url string, replaced []string) error {
 		}
 	}
 	return p.show(path, false)
+}
+
+// neverRead returns the directory with a path in which a job may have no input, or "". A socket of a daemon there, such as
+// that of the account's systemd, would start programs outside of the job's namespaces.
+func neverRead(real string) string {
+	for _, dir := range []string{"/dev", "/proc", "/run"} {
+		if within(real, dir) && !within(real, "/dev/shm") {
+			return dir
+		}
+	}
+	return ""
 }
 
 // output makes the directory around an output and lets the worker write there.
