@@ -48,14 +48,15 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
-	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
+	refusals := slog.New(sparselog.Handler(l.cfg.Logger.Handler()))
+	routes.Handle("/shuffle/{job}/", l.guard(refusals, identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(refusals, identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
 	level := slog.LevelDebug
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
-	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
+	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost(refusals)), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
 	limits := l.cfg.Service.Limits
 	limits.Logger = l.cfg.Logger
 	listener = listen.Limit(listener, limits)
@@ -69,19 +70,21 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// refuseHost answers a request for another host, see [listen.Names].
-func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
-	peer, _ := identity.PeerOf(r.TLS)
-	if record := l.cfg.Service.Audit; record != nil {
-		record(audit.ForeignHost(who(r), r, err))
+// refuseHost answers requests for another host, see [listen.Names].
+func (l *loop) refuseHost(log *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		peer, _ := identity.PeerOf(r.TLS)
+		if record := l.cfg.Service.Audit; record != nil {
+			record(audit.ForeignHost(who(r), r, err))
+		}
+		log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
 	}
-	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
 // guard passes on requests with the job's token. With TLS, the peer must also have the
 // role. It refuses and logs other requests.
-func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
+func (l *loop) guard(log *slog.Logger, role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
 		record := func(outcome, reason string) {
@@ -91,7 +94,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		}
 		refuse := func(status int, err error) {
 			record(audit.Refused, err.Error())
-			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+			log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 			http.Error(w, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
