@@ -1,7 +1,6 @@
 package tasktracker
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
@@ -30,6 +30,8 @@ type isolator interface {
 	Isolate(cfg isolation.Config, probe *account.Account) error
 }
 
+var _ isolator = (*process.Starter)(nil)
+
 // checkUsers refuses the level User if the process is not root's, or if the map of accounts is wrong.
 func (i *Isolation) checkUsers(uid int) error {
 	if uid != 0 {
@@ -44,10 +46,10 @@ func (i *Isolation) checkUsers(uid int) error {
 func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	starter, ok := cfg.Workers.(isolator)
 	var probe *account.Account
+	if want := cfg.Isolation.Level; (want == isolation.Namespace || want == isolation.User) && (!ok || cfg.Embedded) {
+		return "", "", fmt.Errorf("this task tracker cannot isolate jobs (-isolation %s)", want)
+	}
 	if cfg.Isolation.Level == isolation.User {
-		if !ok || cfg.Embedded {
-			return "", "", errors.New("this task tracker cannot run jobs as their owners")
-		}
 		if err := cfg.Isolation.checkUsers(os.Geteuid()); err != nil {
 			return "", "", err
 		}
