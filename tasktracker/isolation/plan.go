@@ -12,6 +12,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/tasktracker/account"
+	"github.com/quernmr/quern/tasktracker/core"
 )
 
 // Plan is a list of steps for the helper.
@@ -63,7 +64,7 @@ var pathVariables = []string{
 }
 
 // tmpName is the directory in a worker's directory that it has as /tmp.
-const tmpName = "tmp"
+const tmpName = core.PrivateTmp
 
 // planner collects the steps of a plan.
 type planner struct {
