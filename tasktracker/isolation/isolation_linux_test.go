@@ -216,6 +216,15 @@ func TestPlanPins(t *testing.T) {
 	}
 }
 
+// TestPlanHomeIsNone: an account may have a file as its home directory, which the worker does not see as an empty directory.
+func TestPlanHomeIsNone(t *testing.T) {
+	c := Config{Home: os.DevNull}
+	plan, err := c.Plan(&Worker{Submission: &wire.Submission{Staging: "hdfs:///s/sub"}, Dir: t.TempDir()})
+	if err != nil || slices.Contains(render(plan.Steps, "/dev"), "empty /null") {
+		t.Errorf("%v: %v", plan, err)
+	}
+}
+
 // TestPlanHome: no job writes in the home directory of the daemon's account, or in a directory that has it in it. There it
 // could write scripts that the account executes. Directories in it are permitted. Links change nothing.
 func TestPlanHome(t *testing.T) {

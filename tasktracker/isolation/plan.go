@@ -117,6 +117,9 @@ func (p *planner) setHome(dir string) error {
 	if err != nil {
 		return fmt.Errorf("home directory of the account: %w", err)
 	}
+	if info, err := os.Lstat(home); err == nil && !info.IsDir() {
+		home = "" // such as /dev/null, on which no directory can be mounted
+	}
 	p.home = strings.TrimSuffix(home, "/")
 	return nil
 }
