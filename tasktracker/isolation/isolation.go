@@ -72,7 +72,7 @@ type Config struct {
 	Shown  []string // more paths that all jobs may read
 	Home   string   // home directory of the daemon's account; empty: unknown
 
-	// Replaced are files that their daemon replaces, such as logs. A cover of Hidden cannot hide the new file
+	// Replaced are files that are replaced, such as logs and ticket files. A cover of Hidden cannot hide the new file
 	// from a worker that runs, so no input may have one in it.
 	Replaced []string
 }

@@ -69,7 +69,7 @@ func (p *planner) input(url string, replaced []string) error {
 	}
 	for _, file := range replaced {
 		if f, _, err := p.resolve(file); err == nil && within(f, real) {
-			return fmt.Errorf("input %s is %s, where the task tracker writes %s, which jobs cannot read (-isolation namespace)", url, real, f)
+			return fmt.Errorf("input %s is %s, where %s is, which jobs cannot read (-isolation namespace)", url, real, f)
 		}
 	}
 	return p.show(path, false)
