@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asOther calls f with the rights of a user that is not root, for whom modes of directories hold.
+// asOther calls f without the rights of root, so that modes of directories hold.
 func asOther(t *testing.T, dir string, f func()) {
 	t.Helper()
 	const uid = 23001
