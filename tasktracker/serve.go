@@ -55,7 +55,7 @@ func (l *loop) serve(listener net.Listener) {
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
-	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
+	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHosts()), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
 	limits := l.cfg.Service.Limits
 	limits.Logger = l.cfg.Logger
 	listener = listen.Limit(listener, limits)
@@ -69,14 +69,18 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// refuseHost answers a request for another host, see [listen.Names].
-func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
-	peer, _ := identity.PeerOf(r.TLS)
-	if record := l.cfg.Service.Audit; record != nil {
-		record(audit.ForeignHost(who(r), r, err))
+// refuseHosts answers requests for another host, see [listen.Names]. A web page can send many, so it does not log
+// all of them.
+func (l *loop) refuseHosts() func(w http.ResponseWriter, r *http.Request, err error) {
+	var lines sparselog.Limit
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		peer, _ := identity.PeerOf(r.TLS)
+		if record := l.cfg.Service.Audit; record != nil {
+			record(audit.ForeignHost(who(r), r, err))
+		}
+		lines.Warn(l.cfg.Logger, "a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
 	}
-	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
 // guard passes on requests with the job's token. With TLS, the peer must also have the
