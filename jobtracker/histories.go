@@ -17,7 +17,9 @@ const maxHistoryReads = 4
 func (s *Server) readInTurn(ctx context.Context, read func()) error {
 	select {
 	case s.historyReads <- struct{}{}:
-		defer context.AfterFunc(ctx, func() { <-s.historyReads }) // read may take longer than ctx
+		defer func() { // read may take longer than ctx
+			context.AfterFunc(ctx, func() { <-s.historyReads })
+		}()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
