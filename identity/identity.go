@@ -227,6 +227,9 @@ func readAuthority(name string) (roots *x509.CertPool, names string, err error) 
 	if len(found) == 0 {
 		return nil, "", fmt.Errorf("%s: no certificate in it", name)
 	}
+	if bytes.Contains(text, []byte("-----BEGIN")) {
+		return nil, "", fmt.Errorf("%s: certificate %d in it is not complete", name, len(found)+1)
+	}
 	return roots, strings.Join(found, " or "), nil
 }
 

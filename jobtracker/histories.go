@@ -10,11 +10,26 @@ import (
 )
 
 // maxHistoryReads is how many requests read histories at a time: a history of a large job takes much
-// memory. Others wait.
+// memory, and so does the answer. So a request counts until its context ends. Others wait.
 const maxHistoryReads = 4
 
+// readInTurn calls read when few others read histories.
+func (s *Server) readInTurn(ctx context.Context, read func()) error {
+	select {
+	case s.historyReads <- struct{}{}:
+		defer func() { // read may take longer than ctx
+			context.AfterFunc(ctx, func() { <-s.historyReads })
+		}()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	read()
+	return nil
+}
+
 // History returns the history of an ended job. It fails with fs.ErrNotExist if there is none, with
-// core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job.
+// core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job. End ctx when the
+// answer has been sent: until then, it counts as one of maxHistoryReads.
 func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error) {
 	var refused error
 	err := s.query(ctx, func() {
@@ -43,7 +58,7 @@ func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID
 }
 
 // Histories returns a page of the histories, newest first, with who may see them. The page begins after a
-// job, or with the newest one if after is zero. It fails with core.ErrNotLeader.
+// job, or with the newest one if after is zero. It fails with core.ErrNotLeader. End ctx as for History.
 func (s *Server) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
 	return s.readHistories(ctx, func() (*history.Page, error) {
 		return history.ReadPage(ctx, s.cfg.FS, s.cfg.Staging, after)
@@ -51,7 +66,7 @@ func (s *Server) Histories(ctx context.Context, after wire.JobID) (*history.Page
 }
 
 // FlowHistories returns the histories of a flow, by id, with who may see them. It fails with
-// core.ErrNotLeader.
+// core.ErrNotLeader. End ctx as for History.
 func (s *Server) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
 	return s.readHistories(ctx, func() (*history.Page, error) {
 		return history.ReadFlow(ctx, s.cfg.FS, s.cfg.Staging, flow)
@@ -60,13 +75,11 @@ func (s *Server) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.
 
 // readHistories reads records, and adds owners and who may see the jobs.
 func (s *Server) readHistories(ctx context.Context, read func() (*history.Page, error)) (*history.Page, error) {
-	select {
-	case s.historyReads <- struct{}{}:
-		defer func() { <-s.historyReads }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	var p *history.Page
+	var err error
+	if waitErr := s.readInTurn(ctx, func() { p, err = read() }); waitErr != nil {
+		return nil, waitErr
 	}
-	p, err := read()
 	if err != nil {
 		return nil, err
 	}

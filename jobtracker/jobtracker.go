@@ -91,7 +91,7 @@ type Server struct {
 	done  chan struct{} // closed when inbox is no longer read
 
 	inventories  chan struct{} // a value for each page that waits, see pass
-	historyReads chan struct{} // a value for each request that reads histories
+	historyReads chan struct{} // a value for each request that reads histories, see readInTurn
 
 	streams   map[core.Stream]*stream
 	lastID    core.Stream

@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -72,9 +73,10 @@ func (h *handler) requireAdmin(r *http.Request, do string) error {
 	return nil
 }
 
-// refuseHost answers requests for another host, see [listen.Names].
+// refuseHost answers requests for another host, see [listen.Names]. A web page can send many, so it does not log
+// all of them.
 func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.ResponseWriter, *http.Request, error) {
-	h := &handler{Config: Config{Logger: logger}}
+	h := &handler{Config: Config{Logger: slog.New(sparselog.Handler(logger.Handler()))}}
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if record != nil {
 			record(audit.ForeignHost(who(r), r, err))
