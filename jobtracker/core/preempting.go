@@ -133,7 +133,7 @@ func (l *leader) addVictims(v *victims, phase int, j *job, at int, ages *running
 		t := &v.trackers[a.tracker.assign.Index()]
 		switch {
 		case a.killed():
-			if a.tracker.givesSlots(phase) {
+			if a.tracker.freesSlots(phase) {
 				t.Free, t.Left = t.Free+1, t.Left.Plus(room)
 			}
 			if at >= 0 {
@@ -146,18 +146,27 @@ func (l *leader) addVictims(v *victims, phase int, j *job, at int, ages *running
 	}
 }
 
-// givesSlots reports whether another task may begin on a tracker when attempts of a phase have ended there.
+// freesSlots reports whether slots of a phase are free on a tracker when attempts have ended there.
+func (t *tracker) freesSlots(phase int) bool {
+	return t.takesWork() && !t.assign.Held() && t.assign.Free(phase) >= 0
+}
+
+// givesSlots reports whether tasks of a phase may begin in the free slots of a tracker. If it is saved for the
+// other phase, they have to wait, but those of attempts that are being killed are not killed for again.
 func (t *tracker) givesSlots(phase int) bool {
 	_, savedPhase, saved := t.assign.Saved()
-	return t.takesWork() && !t.assign.Held() && t.assign.Free(phase) >= 0 && !(saved && savedPhase != phase)
+	return t.freesSlots(phase) && !(saved && savedPhase != phase)
 }
 
 // slotsToGive returns the free slots of a tracker, which may be nil, and the room that it has left.
 func (t *tracker) slotsToGive(phase int) preempt.Tracker {
-	if t == nil || !t.givesSlots(phase) {
+	if t == nil || !t.freesSlots(phase) {
 		return preempt.Tracker{}
 	}
-	x := preempt.Tracker{Free: t.assign.Free(phase), Left: preempt.Unlimited}
+	x := preempt.Tracker{Left: preempt.Unlimited}
+	if t.givesSlots(phase) {
+		x.Free = t.assign.Free(phase)
+	}
 	offer, used := t.assign.Offer(), t.assign.Used()
 	if offer.Memory > 0 {
 		x.Left.Memory = offer.Memory - used.Memory
@@ -165,7 +174,7 @@ func (t *tracker) slotsToGive(phase int) preempt.Tracker {
 	if offer.Cores > 0 {
 		x.Left.Cores = offer.Cores - used.Cores
 	}
-	if request, _, saved := t.assign.Saved(); saved {
+	if request, savedPhase, saved := t.assign.Saved(); saved && savedPhase == phase {
 		only := preempt.Room(request)
 		x.Saved = &only
 	}
