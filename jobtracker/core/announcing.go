@@ -14,6 +14,7 @@ import (
 // for all trackers.
 type announcing struct {
 	l       *leader
+	encoder wire.OutputEncoder
 	ready   taskset.Set   // indexes of trackers that may have tokens
 	starved taskset.Set   // indexes of trackers that have none in this announce.Tick
 	from    int           // index of the tracker that is next
