@@ -212,6 +212,9 @@ func (r *Reader) Pending() bool {
 	return !r.forgotten && (r.pages.Len() > 0 || r.got < r.log.end())
 }
 
+// Waiting reports whether the reader waits in its tracker's Line.
+func (r *Reader) Waiting() bool { return r.waiting }
+
 // next takes the next page or piece. It may have no outputs, if all were withdrawn.
 func (r *Reader) next() wire.OutputList {
 	if i := r.pages.Next(0); i >= 0 {
