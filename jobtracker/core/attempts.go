@@ -59,6 +59,11 @@ func (s *attempts) remove(a *attempt) {
 	s.vacant = append(s.vacant, a.index)
 }
 
+// has reports whether an attempt is running; its memory may hold another one by now.
+func (s *attempts) has(a *attempt) bool {
+	return int(a.index) < len(s.entries) && s.entries[a.index] == a
+}
+
 // all yields the attempts. The caller may remove the attempt that was yielded.
 func (s *attempts) all() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {

@@ -61,7 +61,7 @@
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
-//	slots taken back   preempting.go: for pools that starve, from suspended jobs
+//	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go profile.go
 //	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
@@ -101,7 +101,8 @@
 //
 //	touchAll           a job that waits for something is touched in this Step or in one soon after
 //	endRecovery        jobs go on after a change of leader
-//	survey             the scheduler's input, for each phase. Each of its last stages is one piece
+//	survey             the scheduler's input, for each phase. Each of its last stages is one piece, and so is
+//	                   the choice of victims after the visits for pools that starve
 //	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
 //	                   one. Each stage of forecast.Predict after the estimates is one piece
 //	planRecording      the plan logs of jobs, after the forecast that considers the plan
@@ -111,8 +112,7 @@
 // A new leader is made in pieces too, see termStart: until then, its events wait.
 //
 // At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
-// the drop of a draining tracker's outputs, the division of outer limits, and the choice of victims when
-// pools starve.
+// the drop of a draining tracker's outputs, and the division of outer limits.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
