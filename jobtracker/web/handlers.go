@@ -12,15 +12,13 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
-	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
 
 type handler struct {
 	Config
-	counters  *counters
-	refusals  *refusals
-	forbidden sparselog.Limit // lines of logRefusal
+	counters *counters
+	refusals *refusals
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.

@@ -197,7 +197,7 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}}
+	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		r.serve = h.limit(h.counters.of(r.pattern), r.serve)
