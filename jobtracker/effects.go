@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/facts"
@@ -152,7 +153,8 @@ func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 }
 
 func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
-	splits, hash, err := s.cfg.ReadSplits(s.filesOf(c.Owner, c.Staging), c.Staging, c.Job)
+	files := local.Confined(s.filesOf(c.Owner, c.Staging), s.cfg.Staging) // the job wrote them
+	splits, hash, err := s.cfg.ReadSplits(files, c.Staging, c.Job)
 	if err == nil && hash != c.Hash {
 		err = fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
 	}

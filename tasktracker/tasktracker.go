@@ -291,7 +291,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return err
 	}
-	coreCfg := core.Config{Restore: len(outputs) > 0, NotIsolated: notIsolated}
+	coreCfg := core.Config{Restore: len(outputs) > 0, NotIsolated: notIsolated, Isolation: string(level)}
 	if coreCfg.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {
 		return err
 	}
@@ -393,7 +393,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		tokens: tokens, credentials: credentials.New(cfg.HDFS.Delegate, cfg.Logger), jobDirs: make(map[string][]string),
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}
-	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace, Logger: cfg.Logger})
 	l.gather = gather.New(gather.Config{
 		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})

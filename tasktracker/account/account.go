@@ -4,7 +4,8 @@
 // # Which account
 //
 // An owner is the name in a client's certificate. If the map has the owner, the map decides. Otherwise the owner's
-// account is the one with the same name in /etc/passwd, with all its groups. The map is a file of lines; blank lines
+// account is the one with the same name in /etc/passwd, with all its groups. Programs without cgo look nowhere else, so
+// accounts of LDAP need numbers in the map. The map is a file of lines; blank lines
 // and lines that begin with # are comments:
 //
 //	<owner> <account>     an account of this machine, with all its groups
@@ -89,7 +90,7 @@ func (u *Users) Of(owner string) (*Account, error) {
 			if !mapped {
 				reason += ", and -user-map names no other one"
 			}
-			return nil, &RefusedError{Owner: owner, Reason: reason}
+			return nil, &RefusedError{Owner: owner, Reason: reason + ": an account of LDAP or of another directory needs a line OWNER UID GID in -user-map"}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the account of %q: %w", owner, err)

@@ -72,6 +72,7 @@ type planner struct {
 	daemonHome string          // of the daemon's account
 	named      bool            // the submission names the paths that are added
 	hidden     []string        // without symbolic links
+	kept       []string        // directories of Config.Kept, without symbolic links
 	own        string          // the submission's staging directory, may be in hidden; empty: not local
 	links      map[string]Step // by At
 	binds      map[string]Step // by At
@@ -97,6 +98,13 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 			}
 			p.hidden = append(p.hidden, real)
 		}
+	}
+	for _, dir := range c.Kept {
+		real, _, err := p.resolve(dir)
+		if err != nil {
+			return nil, err
+		}
+		p.kept = append(p.kept, real)
 	}
 	if err := p.system(c); err != nil {
 		return nil, err
@@ -212,26 +220,26 @@ func (p *planner) worker(w *Worker) error {
 	return nil
 }
 
-// pin makes each directory between a writable one and a hidden one a mount. The system renames no mounts. Otherwise
-// a job could rename the directory, and the next job would see what is hidden.
-func (p *planner) pin() {
-	for _, hidden := range p.hidden {
-		var between []string
-		for dir := filepath.Dir(hidden); dir != "/"; dir = filepath.Dir(dir) {
-			if b, ok := p.binds[dir]; ok && b.From == dir {
-				if b.Write {
-					for _, d := range between {
-						p.binds[d] = Step{Kind: Bind, At: d, From: d, Write: true}
-					}
+// pin makes each directory between a writable one and a path a mount. The system renames no mounts. Otherwise
+// a job could rename the directory, and the next job would see what is hidden. It reports whether there is a writable one.
+func (p *planner) pin(path string) (writable bool) {
+	var between []string
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if b, ok := p.binds[dir]; ok && b.From == dir {
+			if b.Write {
+				writable = true
+				for _, d := range between {
+					p.binds[d] = Step{Kind: Bind, At: d, From: d, Write: true}
 				}
-				between = nil // a writable one may be further out
-				continue
 			}
-			if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-				between = append(between, dir)
-			}
+			between = nil // a writable one may be further out
+			continue
+		}
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			between = append(between, dir)
 		}
 	}
+	return writable
 }
 
 // show shows a path of the machine, if it exists.
@@ -277,7 +285,10 @@ func (p *planner) steps() []Step {
 	for name, target := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
 		p.links["/dev/"+name] = Step{Kind: Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
 	}
-	p.pin()
+	for _, hidden := range p.hidden {
+		p.pin(hidden)
+	}
+	p.keep()
 	var shown []Step
 	for _, s := range p.binds {
 		if !p.redundant(s) {
@@ -313,12 +324,13 @@ func (p *planner) redundant(s Step) bool {
 	if s.Write {
 		return false
 	}
+	var around Step // the innermost one
 	for _, other := range p.binds {
-		if other.At != s.At && other.From == other.At && !other.Write && within(s.At, other.At) && !p.tmpBetween(s.At, other.At) {
-			return true
+		if other.At != s.At && other.From == other.At && within(s.At, other.At) && len(other.At) > len(around.At) {
+			around = other
 		}
 	}
-	return false
+	return around.At != "" && !around.Write && !p.tmpBetween(s.At, around.At)
 }
 
 // tmpBetween reports whether the private /tmp covers a path below a shown one.
