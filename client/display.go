@@ -263,7 +263,7 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %s  %s  %s", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
-	for _, text := range []string{EndText(job), MissText(job)} {
+	for _, text := range []string{endText(job, job.Elapsed, Duration), MissText(job)} {
 		if text != "" {
 			b.WriteString(", " + text)
 		}

@@ -30,15 +30,17 @@ func predictionText(job *wire.JobStatus, elapsed time.Duration, text func(time.D
 	return fmt.Sprintf("in %s (%s to %s)", left(p.Likely), left(p.Earliest), left(p.Latest))
 }
 
-// EndText is PredictionText as part of a sentence: "ends in 10s (8s to 14s)".
-func EndText(job *wire.JobStatus) string { return endText(job, job.Elapsed, Duration) }
-
+// endText is predictionText as part of a line: "ends in 10s (8s to 14s)". Before a job runs, its state says
+// enough.
 func endText(job *wire.JobStatus, elapsed time.Duration, text func(time.Duration) string) string {
-	if predicted := predictionText(job, elapsed, text); job.Prediction.Known() && predicted != "" {
+	predicted := predictionText(job, elapsed, text)
+	switch {
+	case predicted != "" && job.Prediction.Known():
 		return "ends " + predicted
-	} else {
+	case job.State == wire.Running:
 		return predicted
 	}
+	return ""
 }
 
 // MissText says which deadline and which step of its SLA a job will miss; empty: none that is known.

@@ -41,8 +41,8 @@ func (s spread) around(now, likely time.Duration) Range {
 
 // others is what the tasks of all jobs have left in a phase.
 type others struct {
-	work  float64 // slot-seconds
-	error spread  // of work, in square slot-seconds
+	work      float64 // slot-seconds
+	uncertain spread  // of work, in square slot-seconds
 }
 
 // meanError is the standard error of a phase's task time, as a fraction of it. The error of a mean falls
@@ -76,7 +76,7 @@ func (c *Cluster) predictRanges(jobs []Job, f Forecast) {
 		for phase := range all {
 			work := f[i].Work[phase]
 			all[phase].work += work
-			all[phase].error.add(work * jobs[i].Phases[phase].meanError(f[i].Tasks[phase]))
+			all[phase].uncertain.add(work * jobs[i].Phases[phase].meanError(f[i].Tasks[phase]))
 		}
 	}
 	for i := range f {
@@ -124,7 +124,7 @@ func (c *Cluster) spreadPhase(s *spread, j *Job, e *Estimate, phase int, span fl
 		s.add(task / math.Sqrt(12)) // the last tasks begin at any time within a task's time
 	}
 	if all.work > e.Work[phase] {
-		*s += spread((span-alone)*(span-alone)/(all.work*all.work)) * all.error
+		*s += spread((span-alone)*(span-alone)/(all.work*all.work)) * all.uncertain
 	}
 	s.add(p.overdue(t).Seconds())
 }

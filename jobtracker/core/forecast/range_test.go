@@ -143,9 +143,9 @@ func TestRangeNarrows(t *testing.T) {
 func TestRangeOfOthers(t *testing.T) {
 	c := cluster()
 	width := func(first Job) float64 {
-		second := job(2, 4, 0)
-		second.Rank = [2]int{1, 1}
-		e := Predict(&c, []Job{first, second})[1]
+		next := job(2, 4, 0)
+		next.Rank = [2]int{1, 1}
+		e := Predict(&c, []Job{first, next})[1]
 		return relativeWidth(&e, c.Now)
 	}
 	measured, guessed := job(1, 40, 0), job(1, 40, 0)
@@ -206,7 +206,7 @@ func TestRangeHolds(t *testing.T) {
 		if end := Duration(life); r.Earliest <= end && end <= r.Latest {
 			held++
 		}
-		if (r.Latest - r.Earliest).Seconds()/2 <= life/4 {
+		if (r.Latest-r.Earliest).Seconds()/2 <= life/4 {
 			narrow++
 		}
 	}
