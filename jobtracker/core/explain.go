@@ -71,10 +71,11 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	}
 	for _, f := range l.facts.After(j.facts) {
 		if estimate := all.Of(f.N()); estimate != nil {
-			list = append(list, wire.Hold{
-				Reason:   fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
-				Expected: l.wallOf(estimate.End),
-			})
+			h := wire.Hold{Reason: fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name())}
+			if estimate.Measured {
+				h.Expected = l.wallOf(estimate.End)
+			}
+			list = append(list, h)
 		}
 	}
 	return list
@@ -117,7 +118,7 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate, now time.Dura
 		x.Wait = l.assign.MaxLocalWait(&j.assign)
 	}
 	switch {
-	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
+	case !o.Measured, j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
 	case i == reducePhase && o.End != never:
 		x.End = l.wallOf(o.End - l.overheads.Close)
 	case i == mapPhase:

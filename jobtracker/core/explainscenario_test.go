@@ -67,7 +67,7 @@ func sinceStart(millis int64) string {
 
 func (s *scenario) showExplanation(x *wire.Explanation) {
 	s.printf("%s %s %v in pool %s by %s, submitted %s, end %s%s, deadline %s", showJob(x.Job), x.Name, x.State, x.Pool,
-		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), showPrediction(&x.Prediction), sinceStart(x.Deadline))
+		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), showPrediction(&x.Prediction, &x.Settings), sinceStart(x.Deadline))
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d running, %d waiting; place %d of %d, target %d (min %d, max %d); %.3gs a task (%s), %.3gs of work left, end %s", p.Phase,
 			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.RemainingSeconds, sinceStart(p.End))
@@ -99,10 +99,18 @@ func (s *scenario) showExplanation(x *wire.Explanation) {
 	}
 }
 
-// showPrediction formats what is around the predicted end of a job, in seconds since its submission.
-func showPrediction(p *wire.Prediction) string {
+// showPrediction formats what is around the predicted end of a job, in seconds since its submission, and what
+// the job will miss.
+func showPrediction(p *wire.Prediction, t *wire.Settings) string {
 	if p.Known() {
-		return fmt.Sprintf(" (after %.3gs, %.3gs to %.3gs)", p.Likely.Seconds(), p.Earliest.Seconds(), p.Latest.Seconds())
+		text := fmt.Sprintf(" (after %.3gs, %.3gs to %.3gs", p.Likely.Seconds(), p.Earliest.Seconds(), p.Latest.Seconds())
+		if late := p.LateBy(t); late > 0 {
+			text += fmt.Sprintf("; %.3gs late", late.Seconds())
+		}
+		if step := p.Step(t); step.Cost > 0 {
+			text += fmt.Sprintf("; SLA %g after %v", step.Cost, step.After)
+		}
+		return text + ")"
 	}
 	if p.Unknown != "" {
 		return " (" + p.Unknown + ")"
