@@ -83,7 +83,7 @@ func logNormal(rnd *rand.Rand, mean time.Duration, deviation float64) time.Durat
 
 // drawName draws what the jobs of a name have in common. A third has no reduces.
 func drawName(rnd *rand.Rand, n int) shapedJob {
-	j := shapedJob{name: fmt.Sprintf("name%d", n), spread: 0.2 + 0.3*rnd.Float64()}
+	j := shapedJob{name: fmt.Sprintf("name%d", n), spread: 0.1 + 0.3*rnd.Float64()}
 	j.tasks[0] = min(max(4, int(40*math.Exp(rnd.NormFloat64()))), 400)
 	j.each[0] = time.Duration(float64(4*time.Second) * math.Pow(4, rnd.Float64()))
 	if rnd.IntN(3) > 0 {

@@ -57,6 +57,15 @@ func judgeRanges(t *testing.T, mix, name string, seed uint64) (held, narrow, job
 			}
 		}
 		jobs++
+		var el time.Duration
+		for _, w := range seen[r.Job.ID] {
+			if w.elapsed <= life/2 {
+				el = w.elapsed
+			}
+		}
+		if at.Known() {
+			t.Logf("DBG %s %s %s life %.3f rest %.3f likely %.3f late %.3f", mix, name, r.Job.Name, life.Seconds(), (life - el).Seconds(), (at.Likely - el).Seconds(), (at.Latest - el).Seconds())
+		}
 		switch {
 		case !at.Known():
 			t.Logf("%s, seed %d: %s has no range at half of %v: %s", name, seed, r.Job.Name, life, at.Unknown)

@@ -12,13 +12,25 @@ type Range struct{ Earliest, Likely, Latest time.Duration }
 // Standard errors as a fraction of what they are about. [Range] was calibrated with "mrsim forecast".
 const (
 	runsDiffer   = 0.15 // the mean task time of the last job with the same name
-	guessed      = 0.5  // a task time that only other tasks suggest
+	guessed      = 0.8  // a task time that only other tasks suggest
 	leastError   = 0.04 // a mean of many measured tasks: later tasks have other inputs
 	leastCV      = 0.05 // the deviation of few tasks that happen to take equally long
-	modelError   = 0.06 // the time left: retries, slow task trackers, later jobs
+	modelError   = 0.1  // the time left: retries, slow task trackers, later jobs
+	sharesDiffer = 0.25 // the time that tasks of other jobs take: later jobs and plans change it
+	lastBegins   = 0.2  // when the last tasks begin, in task times
 	shuffleError = 0.3  // the time that the shuffle takes after the maps
 	closeError   = 0.5  // the time from the last task to the end
 )
+
+// maximumDeviation is about the standard deviation of the maximum of n standard normal values.
+func maximumDeviation(n int) float64 { return 1 / math.Sqrt(1+math.Log(float64(n))) }
+
+// skew is how much longer the longest of n tasks takes, as a fraction of their mean, if their times are
+// log-normal and not normal. Often some are much longer than others.
+func skew(deviation float64, n int) float64 {
+	x := deviation * max(0, expectedMaximum(n))
+	return math.Exp(x) - 1 - x
+}
 
 // quantile bounds nine tenths of a normal distribution, from both sides.
 const quantile = 1.645
@@ -50,12 +62,24 @@ type others struct {
 func (p *Phase) meanError(t Task) float64 {
 	differ := guessed
 	if p.Past != nil {
-		differ = runsDiffer
+		differ = math.Hypot(runsDiffer, p.Past.Deviation()/math.Sqrt(float64(max(1, p.Past.Tasks))))
 	}
 	if n := float64(p.All.Tasks); n > 0 {
-		return max(leastError, min(max(t.Deviation, leastCV)/math.Sqrt(n)*(1+1/n), differ))
+		return max(leastError, min(max(p.deviation(t), leastCV)/math.Sqrt(n)*(1+1/n), differ))
 	}
 	return differ
+}
+
+// deviation is the standard deviation of task times, as a fraction of their mean. Short tasks end first, so
+// that of the ended ones is too small while many others run.
+func (p *Phase) deviation(t Task) float64 {
+	switch {
+	case p.All.Tasks >= 4*p.Running:
+		return t.Deviation
+	case p.Past != nil:
+		return max(t.Deviation, p.Past.Deviation())
+	}
+	return max(t.Deviation, defaultDeviation)
 }
 
 // measured reports whether any task of a job, or of the last job with its name, was measured.
@@ -116,15 +140,18 @@ func (c *Cluster) spreadPhase(s *spread, j *Job, e *Estimate, phase int, span fl
 	slots := float64(max(1, min(left, c.Slots[phase])))
 	alone := min(span, e.Work[phase]/slots)
 	s.add(alone * p.meanError(t))
-	task := t.Time.Seconds()
-	s.add(task * t.Deviation)
-	if left > p.Running {
+	task, deviation, last := t.Time.Seconds(), p.deviation(t), min(left, int(slots))
+	s.add(task * deviation * maximumDeviation(last))
+	s.add(task * skew(deviation, last))
+	if left > last {
 		used := min(slots, max(1, e.Work[phase]/max(span, task)))
-		s.add(task * t.Deviation * math.Sqrt(float64(left)) / used)
-		s.add(task / math.Sqrt(12)) // the last tasks begin at any time within a task's time
+		s.add(task * deviation * math.Sqrt(float64(left)) / used)
+		s.add(task * lastBegins) // the last tasks begin at any time within a task's time
 	}
 	if all.work > e.Work[phase] {
-		*s += spread((span-alone)*(span-alone)/(all.work*all.work)) * all.uncertain
+		wait := span - alone
+		s.add(sharesDiffer * wait)
+		*s += spread(wait*wait/(all.work*all.work)) * all.uncertain
 	}
 	s.add(p.overdue(t).Seconds())
 }

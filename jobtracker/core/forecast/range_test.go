@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -27,7 +28,7 @@ func drawAlone(t *rapid.T) (Cluster, Job) {
 	j := Job{N: 1, Active: true, Workers: slots}
 	for i := range j.Phases {
 		p := &j.Phases[i]
-		p.Measured = measuredTasks(2*rapid.IntRange(0, 20).Draw(t, "measured"), rapid.Float64Range(0.1, 100).Draw(t, "mean"), rapid.Float64Range(0, 0.9).Draw(t, "deviation"))
+		p.Measured = measuredTasks(4*rapid.IntRange(0, 10).Draw(t, "measured"), rapid.Float64Range(0.1, 100).Draw(t, "mean"), rapid.Float64Range(0, 0.9).Draw(t, "deviation"))
 		p.TasksLeft = rapid.IntRange(0, 200).Draw(t, "left")
 		if i == Map || j.Phases[Map].TasksLeft == 0 {
 			p.Running = min(p.TasksLeft, slots)
@@ -157,7 +158,7 @@ func TestRangeOfOthers(t *testing.T) {
 
 // simulated plays tasks in slots: each free slot takes the next task. It returns the begin and the end of
 // each task.
-func simulated(rnd *rand.Rand, tasks, slots int, deviation float64) (begins, ends []float64) {
+func simulated(tasks, slots int, draw func() float64) (begins, ends []float64) {
 	free := make([]float64, slots)
 	for range tasks {
 		first := 0
@@ -167,7 +168,7 @@ func simulated(rnd *rand.Rand, tasks, slots int, deviation float64) (begins, end
 			}
 		}
 		begins = append(begins, free[first])
-		free[first] += 10 * max(0.1, 1+deviation*rnd.NormFloat64())
+		free[first] += draw()
 		ends = append(ends, free[first])
 	}
 	return begins, ends
@@ -182,7 +183,11 @@ func TestRangeHolds(t *testing.T) {
 	for range jobs {
 		slots := 1 + rnd.IntN(20)
 		deviation := 0.1 + 0.4*rnd.Float64()
-		begins, ends := simulated(rnd, slots*(2+rnd.IntN(8)), slots, deviation)
+		draw := func() float64 { return 10 * max(0.1, 1+deviation*rnd.NormFloat64()) }
+		if rnd.IntN(2) == 0 {
+			draw = func() float64 { return 10 * math.Exp(deviation*rnd.NormFloat64()) }
+		}
+		begins, ends := simulated(slots*(2+rnd.IntN(8)), slots, draw)
 		life := slices.Max(ends)
 		now := life / 2
 		p := Phase{}
