@@ -15,7 +15,7 @@ const (
 	guessed      = 0.8  // a task time that only other tasks suggest
 	leastError   = 0.04 // a mean of many measured tasks: later tasks have other inputs
 	leastCV      = 0.05 // the deviation of few tasks that happen to take equally long
-	modelError   = 0.1  // the time left: retries, slow task trackers, later jobs
+	modelError   = 0.15 // the time left: retries, slow task trackers, later jobs
 	sharesDiffer = 0.25 // the time that tasks of other jobs take: later jobs and plans change it
 	lastBegins   = 0.2  // when the last tasks begin, in task times
 	shuffleError = 0.3  // the time that the shuffle takes after the maps

