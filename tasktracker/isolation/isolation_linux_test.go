@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -19,7 +20,6 @@ import (
 const probeVariable = "QUERN_TEST_PROBE"
 
 func TestMain(m *testing.M) {
-	Enter()
 	if dir := os.Getenv(probeVariable); dir != "" {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		for data, c := range map[string]Config{
@@ -76,8 +76,8 @@ func TestProbe(t *testing.T) {
 func TestProbeNamesStep(t *testing.T) {
 	skipIfNotPermitted(t)
 	dir := t.TempDir()
-	plan := &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []Step{{Kind: Bind, At: "/x", From: dir + "/none"}}}
-	from, err := plan.Pipe()
+	plan := &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []enter.Step{{Kind: enter.Bind, At: "/x", From: dir + "/none"}}}
+	from, err := Pipe(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +87,13 @@ func TestProbeNamesStep(t *testing.T) {
 	cmd.SysProcAttr = new(syscall.SysProcAttr)
 	Command(cmd, from, false)
 	out, err := cmd.CombinedOutput()
-	if want := failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
+	if want := enter.Failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
 		t.Errorf("%v: %q, want %q", err, out, want)
 	}
 }
 
 // render writes steps as text, without those that every plan has.
-func render(steps []Step, below string) (lines []string) {
+func render(steps []enter.Step, below string) (lines []string) {
 	for _, s := range steps {
 		if !strings.HasPrefix(s.At, below) {
 			continue

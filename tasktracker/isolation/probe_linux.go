@@ -11,19 +11,23 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/tasktracker/account"
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 	"github.com/quernmr/quern/wire"
 )
 
 // probeName is argument 0 of the program that Probe executes: this executable again.
 const probeName = "quern-isolation-probe"
 
+func init() {
+	if len(os.Args) > 1 && os.Args[0] == probeName {
+		os.Exit(probe(os.Args[1:]))
+	}
+}
+
 // Probe isolates a program as a worker, once, and reports what prevents it. Nothing else can tell: kernel
 // settings, filters of system calls and covered files of /proc all matter. It uses a new directory, and removes it.
 // Unless the account is nil, the program gets it.
 func (c *Config) Probe(dir string, as *account.Account) (err error) {
-	if !entered {
-		return errors.New("the main function of this program does not call isolation.Enter")
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -33,7 +37,7 @@ func (c *Config) Probe(dir string, as *account.Account) (err error) {
 	if err != nil {
 		return err
 	}
-	from, err := plan.Pipe()
+	from, err := Pipe(plan)
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func (c *Config) Probe(dir string, as *account.Account) (err error) {
 	if as != nil {
 		want = user{int(as.UID), int(as.GID)}
 	}
-	cmd := exec.Command(executable, append([]string{job, want.String()}, c.Hidden...)...)
+	cmd := exec.Command(fmt.Sprint("/proc/self/fd/", enter.ProgramFD), append([]string{job, want.String()}, c.Hidden...)...)
 	cmd.Args[0] = probeName
 	cmd.Env = []string{}
 	cmd.Stderr = &stderr
@@ -62,7 +66,7 @@ func (c *Config) Probe(dir string, as *account.Account) (err error) {
 	Command(cmd, from, as != nil)
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(stderr.String()); text != "" {
-			return errors.New(strings.TrimPrefix(text, failed+" "))
+			return errors.New(strings.TrimPrefix(text, enter.Failed+" "))
 		}
 		return fmt.Errorf("start a process in new namespaces: %w", err)
 	}
@@ -78,7 +82,7 @@ func (u user) String() string { return fmt.Sprintf("user %d and group %d", u.uid
 // not see.
 func probe(args []string) int {
 	if err := errors.Join(checkOwn(args[0]), checkUser(args[1]), checkHidden(args[2:])); err != nil {
-		fmt.Fprintln(os.Stderr, failed, err)
+		fmt.Fprintln(os.Stderr, enter.Failed, err)
 		return 1
 	}
 	return 0
