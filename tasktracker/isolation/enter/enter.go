@@ -11,7 +11,7 @@ package enter
 
 import "github.com/quernmr/quern/tasktracker/account/rights"
 
-// Name is argument 0 of the process.
+// Name is argument 0 of a helper.
 const Name = "quern-isolate"
 
 // Failed begins the message of a helper that could not execute the program.
