@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -15,12 +14,12 @@ import (
 	"github.com/quernmr/quern/tasktracker/account/rights"
 )
 
-// init does the work of a helper, if this process is one: it never returns then.
+// init does the work of a helper, if this process is one: it never returns then. Init functions stay on the
+// first thread, to which the capabilities belong.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
 	}
-	runtime.LockOSThread() // capabilities belong to a thread
 	fmt.Fprintln(os.Stderr, Failed, enter())
 	os.Exit(1)
 }
@@ -30,7 +29,7 @@ func enter() error {
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	// The system clears it for a thread that is not the first one.
+	// Executing this program may have cleared it.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
 	}
