@@ -242,7 +242,7 @@ func (p *planner) steps() []enter.Step {
 		p.links["/dev/"+name] = enter.Step{Kind: enter.Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
 	}
 	p.pin()
-	var shown []Step
+	var shown []enter.Step
 	for _, s := range p.binds {
 		if !p.redundant(s) {
 			shown = append(shown, s)
