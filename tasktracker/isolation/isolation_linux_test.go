@@ -72,6 +72,35 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestStartCopiesNothing: the start of a helper does not copy the memory of the daemon, which would then have a page fault
+// for each page that it writes.
+func TestStartCopiesNothing(t *testing.T) {
+	skipIfNotPermitted(t)
+	const pages = 4096
+	held, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(held) }()
+	_ = unix.Madvise(held, unix.MADV_NOHUGEPAGE) // fails without huge pages
+	write := func() (faults int64) {
+		var before, after unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // never fails
+		for i := 0; i < len(held); i += os.Getpagesize() {
+			held[i]++
+		}
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+		return after.Minflt - before.Minflt
+	}
+	write()
+	if err := (&Config{}).Probe(filepath.Join(t.TempDir(), "probe"), nil); err != nil {
+		t.Skipf("this machine does not isolate jobs: %v", err)
+	}
+	if faults := write(); faults > pages/2 {
+		t.Errorf("%d pages needed %d page faults after the start of a helper", pages, faults)
+	}
+}
+
 // TestProbeNamesStep: an error of the helper names the step that failed.
 func TestProbeNamesStep(t *testing.T) {
 	skipIfNotPermitted(t)
