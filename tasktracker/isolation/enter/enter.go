@@ -4,15 +4,19 @@
 // # During the initialisation
 //
 // The helper is the task tracker's program, but needs few of its packages. So it works in an init function,
-// before most of them are initialised. Of the packages whose imports are initialised, the linker
-// takes the one whose path comes first in the alphabet. So this package imports only packages that import
-// little, and none whose path comes late, such as path/filepath.
+// before most of them are initialised. A package can be initialised after all that it imports. Among those that can be, the
+// linker takes the first path in the alphabet. So this package imports only packages that import little, and none with a
+// late path, such as path/filepath.
 package enter
 
 import "github.com/quernmr/quern/tasktracker/account/rights"
 
-// Name is argument 0 of a helper.
-const Name = "quern-isolate"
+// Name is argument 0 of a helper. ProbeName is that of the probe, an isolated program that checks what it can do: this
+// program, too. Its arguments are a directory that it can write, its Identity, and directories that it must not see.
+const (
+	Name      = "quern-isolate"
+	ProbeName = "quern-isolation-probe"
+)
 
 // Failed begins the message of a helper that could not execute the program.
 const Failed = "cannot isolate the job:"

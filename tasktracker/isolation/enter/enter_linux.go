@@ -14,14 +14,19 @@ import (
 	"github.com/quernmr/quern/tasktracker/account/rights"
 )
 
-// init does the work of a helper, if this process is one: it never returns then. Init functions stay on the
+// init does the work of a helper or probe, if this process is one: it never returns then. Init functions stay on the
 // first thread, to which the capabilities belong.
 func init() {
-	if len(os.Args) == 0 || os.Args[0] != Name {
+	if len(os.Args) == 0 {
 		return
 	}
-	fmt.Fprintln(os.Stderr, Failed, enter())
-	os.Exit(1)
+	switch os.Args[0] {
+	case Name:
+		fmt.Fprintln(os.Stderr, Failed, enter())
+		os.Exit(1)
+	case ProbeName:
+		os.Exit(probe(os.Args[1:]))
+	}
 }
 
 func enter() error {
