@@ -27,12 +27,10 @@ import (
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
-	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/process"
 )
 
 func main() {
-	isolation.Enter()
 	os.Exit(daemon.Main("tasktracker", run))
 }
 

@@ -37,6 +37,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/quernmr/quern/tasktracker/account/rights"
 )
 
 // Account is an account of this machine. Methods of a nil account use the rights of this process.
@@ -46,6 +48,14 @@ type Account struct {
 	GID    uint32
 	Groups []uint32 // further ones
 	Home   string   // clean absolute path; empty: none
+}
+
+// User returns the user and groups of the account; nil if it is nil.
+func (a *Account) User() *rights.User {
+	if a == nil {
+		return nil
+	}
+	return &rights.User{UID: a.UID, GID: a.GID, Groups: a.Groups}
 }
 
 // RefusedError reports an owner without an account for jobs here.

@@ -30,8 +30,8 @@
 // # How it starts
 //
 //	daemon   Plan: resolves all symbolic links, makes the list of steps
-//	         Command: the same executable, named helperName, in new namespaces
-//	helper   Enter: maps its user if it has a user namespace, carries out the steps, changes the root, takes the
+//	         Command: the same executable, named enter.Name, in new namespaces
+//	helper   package enter: maps its user if it has a user namespace, carries out the steps, changes the root, takes the
 //	         account, drops all capabilities, executes the program from descriptor 5
 //
 // The helper is process 1 of its namespace, and so is the program: when it ends, the system kills

@@ -3,6 +3,8 @@ package isolation
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 )
 
 // keep makes the directories of Config.Kept read-only where a job can write around them. Otherwise it could replace a
@@ -10,14 +12,14 @@ import (
 func (p *planner) keep() {
 	for _, dir := range p.kept {
 		if p.pin(dir) && p.hides(dir) == "" {
-			p.binds[dir] = Step{Kind: Bind, At: dir, From: dir, Optional: true}
+			p.binds[dir] = enter.Step{Kind: enter.Bind, At: dir, From: dir, Optional: true}
 		}
 	}
 }
 
 // CheckReplaced refuses a file of Config.Replaced that workers see: a cover does not hide the next file with its name.
 func (c *Config) CheckReplaced() error {
-	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
+	p := &planner{links: make(map[string]enter.Step), binds: make(map[string]enter.Step)}
 	for _, path := range c.allHidden() {
 		real, _, err := p.resolve(path)
 		if err != nil {
