@@ -410,6 +410,25 @@ func TestChooseFindsSets(t *testing.T) {
 	})
 }
 
+// TestTrackerServesOneRequest tests that a choice kills for one request on a tracker: it is kept free for only one. The
+// other pool waits for the next choice.
+func TestTrackerServesOneRequest(t *testing.T) {
+	s := scene{trackers: []preempt.Tracker{{}}, pools: []preempt.Pool{
+		{Running: 6}, {Target: 1, Requests: []preempt.Room{{Memory: 2}}}, {Target: 2, Requests: []preempt.Room{{Memory: 3}}},
+	}}
+	for n := range 6 {
+		s.attempts = append(s.attempts, preempt.Attempt{ID: wire.AttemptID{Task: wire.TaskID{N: n}}, Room: preempt.Room{Memory: 1}})
+	}
+	got := preempt.Choose(s.pools, s.trackers, s.attempts)
+	if len(got.Sets) != 1 || got.Sets[0].Pool != 1 || !slices.Equal(got.Served, []int{1}) {
+		t.Errorf("sets %+v for pools %v, want one for pool 1", got.Sets, got.Served)
+	}
+	s.pools[1].Target = 0
+	if got = preempt.Choose(s.pools, s.trackers, s.attempts); len(got.Sets) != 2 {
+		t.Errorf("sets %+v for one request, want 2", got.Sets)
+	}
+}
+
 // TestChooseIsBounded counts the entries that a choice for many pools visits, on a large cluster.
 func TestChooseIsBounded(t *testing.T) {
 	const trackers, slots = 1000, 10
