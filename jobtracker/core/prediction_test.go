@@ -38,7 +38,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// judgeRanges runs a mix, and counts the jobs whose range at half of their lives holds the end, and is narrow.
+// judgeRanges runs a mix, and counts the ranges at half of the jobs' lives that hold the end, and that are narrow.
 func judgeRanges(t *testing.T, mix, name string, seed uint64) (held, narrow, jobs int) {
 	seen := make(map[wire.JobID][]watched)
 	p := watchedMix(t, mix, name, seed, func(p *paced) {
