@@ -74,6 +74,7 @@ func (l *leader) preempt(p *phase, s *scheduler.Snapshot) {
 		l.assign.SaveUntil(&j.assign, p.index, &l.fleet.byIndex[set.Tracker].assign, l.now+saveKilled)
 		takers, killed = append(takers, name), killed+len(set.Attempts)
 	}
+	l.c.counts.Preempted.Add(int64(killed))
 	l.log("pools take slots back", "pools", strings.Join(slices.Compact(takers), ", "), "of", p.kind.String(), "attempts", killed)
 	for _, i := range choice.Served {
 		w.watch.Restart(standings[i].Pool.Name)
