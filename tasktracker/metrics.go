@@ -18,13 +18,13 @@ import (
 // meters are what the loop counts.
 type meters struct {
 	steps, starts *meter.Histogram
-	served        meter.Count
+	served        *meter.Count
 	starting      map[int]time.Duration // by worker: when it was started, until its first message
 }
 
 func newMeters() meters {
 	return meters{
-		steps: meter.NewTimes(20 * time.Microsecond), starts: meter.NewTimes(time.Millisecond),
+		steps: meter.NewTimes(20 * time.Microsecond), starts: meter.NewTimes(time.Millisecond), served: new(meter.Count),
 		starting: make(map[int]time.Duration),
 	}
 }
@@ -52,7 +52,7 @@ func (t *Tracker) Metrics(ctx context.Context) (Metrics, error) {
 	count := func() {
 		counted <- Metrics{
 			Registered: l.stream != nil && l.stream == l.registered, Census: l.core.Census(),
-			Gathered: l.gather.Counts(), Served: &l.meters.served, Steps: l.meters.steps, Starts: l.meters.starts,
+			Gathered: l.gather.Counts(), Served: l.meters.served, Steps: l.meters.steps, Starts: l.meters.starts,
 		}
 	}
 	select {

@@ -69,7 +69,7 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath, &l.meters.served)))
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath, l.meters.served)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
 	l.observe(routes)
