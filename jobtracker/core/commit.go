@@ -14,6 +14,7 @@ type tally struct {
 	levels      [wire.Remote + 1]int // launched maps by locality
 	counters    wire.Counters        // of tasks with task.counted
 	awaitsFirst bool                 // no map or reduce of the job has been launched
+	predictions keptPredictions      // of its end
 	read        int64                // bytes that counted maps have read
 	reduced     int64                // bytes that counted reduces have read
 }

@@ -63,7 +63,7 @@
 //	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
-//	estimates          forecast.go forecasting.go profile.go
+//	estimates          forecast.go forecasting.go forecasterrors.go profile.go
 //	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //

@@ -113,6 +113,7 @@ func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended
 func (l *leader) jobEnded(j *job) {
 	l.logJobEnd(j.facts)
 	l.c.counts.Ended[j.facts.End().Outcome].Add(1)
+	l.countForecastError(j)
 	l.keepProfile(j)
 	if j.service.commitBegan > 0 && j.facts.End().Outcome == wire.Succeeded {
 		l.overheads.AddClose(l.now - j.service.commitBegan)

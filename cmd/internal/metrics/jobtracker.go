@@ -108,6 +108,8 @@ var jobTracker = []family[ofJobTracker]{
 		}},
 	{"quern_job_queue_seconds", histogram, nil, "Time from a job's submission to the launch of its first map or reduce.",
 		func(v *ofJobTracker, to *samples) { to.times(v.Counts.QueueTime) }},
+	{"quern_forecast_error_ratio", histogram, nil, "Difference between predicted and real end of jobs that have succeeded, as a part of the job's time. The prediction is from the first half of this time; jobs without one do not count.",
+		func(v *ofJobTracker, to *samples) { to.distribution(v.Counts.ForecastErrors, census.WholeLife) }},
 
 	{"quern_tasks_pending", gauge, []string{"phase"}, "Maps and reduces that may run and wait for a slot.",
 		phaseValues(func(p *census.Phase) int { return p.Pending })},

@@ -31,23 +31,27 @@ const Phases = 2
 
 // Counts are what a job tracker has counted in its process, while it was the leader.
 type Counts struct {
-	Submitted meter.Count                           // jobs
-	Ended     [wire.Killed + 1]meter.Count          // jobs, by final state
-	Attempts  [wire.Fence + 1][Outcomes]meter.Count // ended attempts, by kind
-	Second    [Phases]meter.Count                   // attempts that were launched beside another one
-	Levels    [wire.Remote + 1]meter.Count          // launched maps; 0: their input has no known place
-	Preempted meter.Count                           // attempts
-	Lost      meter.Count                           // task trackers
-	Excluded  meter.Count                           // task trackers, by the leader
-	TaskTimes [Phases]*meter.Histogram              // of tasks that succeeded
-	QueueTime *meter.Histogram                      // from submission to the first launch of a map or reduce
+	Submitted      meter.Count                           // jobs
+	Ended          [wire.Killed + 1]meter.Count          // jobs, by final state
+	Attempts       [wire.Fence + 1][Outcomes]meter.Count // ended attempts, by kind
+	Second         [Phases]meter.Count                   // attempts that were launched beside another one
+	Levels         [wire.Remote + 1]meter.Count          // launched maps; 0: their input has no known place
+	Preempted      meter.Count                           // attempts
+	Lost           meter.Count                           // task trackers
+	Excluded       meter.Count                           // task trackers, by the leader
+	TaskTimes      [Phases]*meter.Histogram              // of tasks that succeeded
+	QueueTime      *meter.Histogram                      // from submission to the first launch of a map or reduce
+	ForecastErrors *meter.Histogram                      // of jobs that succeeded, in parts of their lives: see WholeLife
 }
+
+// WholeLife is the error of a forecast that is wrong by the whole life of a job.
+const WholeLife = 100_000
 
 // NewCounts makes Counts.
 func NewCounts() *Counts {
 	return &Counts{
 		TaskTimes: [Phases]*meter.Histogram{meter.NewTimes(100 * time.Millisecond), meter.NewTimes(100 * time.Millisecond)},
-		QueueTime: meter.NewTimes(50 * time.Millisecond),
+		QueueTime: meter.NewTimes(50 * time.Millisecond), ForecastErrors: meter.NewHistogram(WholeLife / 32),
 	}
 }
 
