@@ -113,7 +113,7 @@ func (l *loop) observe(routes *http.ServeMux) {
 func (l *loop) only(roles []identity.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if peer, known := identity.PeerOf(r.TLS); l.cfg.Service.Serve != nil && (!known || !slices.Contains(roles, peer.Role)) {
-			l.refuse(w, r, fmt.Errorf("a %s may not request this", peer.Role))
+			l.refuse(w, r, fmt.Errorf("a peer with the role %q may not request this", peer.Role))
 			return
 		}
 		h.ServeHTTP(w, r)
