@@ -13,7 +13,7 @@ import (
 // Without an answer of the loop, they have the counts, and an error.
 func TestMetrics(t *testing.T) {
 	s := start(t, nil)
-	f := attach(t, s, "t1", 1, 3)
+	f := attach(t, s, "t1", 1, 5)
 	go f.run()
 	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 3))
 	if err != nil {

@@ -93,6 +93,8 @@ func TestCensus(t *testing.T) {
 	c.now += time.Minute
 	c.settle()
 	c.now += time.Second
+	c.step(Tick{})
+	c.settle()
 	want := countAll(l)
 	if want.Phases[mapPhase].Pending == 0 || want.Unstarted == 0 || want.Suspended != 1 || want.Trackers.Usable != trackers-3 || want.Jobs[wire.Running] != jobs-1 {
 		t.Fatalf("the cluster has %+v", want)
@@ -134,7 +136,12 @@ func TestCounts(t *testing.T) {
 	failing := 0
 	p.submit(&pacedJob{name: "a", maps: 30, reduces: 3, taskTime: [2]time.Duration{time.Second, time.Second}, spread: 0.2, bytes: 100})
 	p.submit(&pacedJob{name: "b", maps: 20, reduces: 2, taskTime: [2]time.Duration{time.Second, time.Second}, bytes: 100, submitAt: 3 * time.Second,
-		fails: func(_ *pacedTracker, id wire.TaskID) bool { failing++; return id.N == 2 && failing%2 == 0 }})
+		fails: func(_ *pacedTracker, id wire.TaskID) bool { // the first attempt of map 2
+			if id.N == 2 && id.Kind == wire.Map {
+				failing++
+			}
+			return id.N == 2 && failing == 1
+		}})
 	p.submit(&pacedJob{name: "c", maps: 5, taskTime: [2]time.Duration{time.Second, time.Second}, submitAt: 4 * time.Second})
 	p.run(3)
 	p.runUntil(func() bool { return len(p.core.leader.jobs) == 0 })
