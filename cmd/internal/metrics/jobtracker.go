@@ -96,7 +96,7 @@ var jobTracker = []family[ofJobTracker]{
 		censusValue(func(c *census.Census) float64 { return float64(c.Suspended) })},
 	{"quern_jobs_late", gauge, nil, "Jobs that are predicted to end after their deadlines.",
 		censusValue(func(c *census.Census) float64 { return float64(c.Late) })},
-	{"quern_jobs_oldest_unstarted_age_seconds", gauge, nil, "Age of the oldest job of which no map or reduce has been launched; 0 if there is none.",
+	{"quern_jobs_oldest_unstarted_age_seconds", gauge, nil, "Age of the oldest job without any launched map or reduce; 0 if there is none.",
 		censusValue(func(c *census.Census) float64 { return c.Unstarted.Seconds() })},
 	{"quern_jobs_submitted_total", counter, nil, "Jobs that the leader has accepted.",
 		func(v *ofJobTracker, to *samples) { to.count(&v.Counts.Submitted) }},

@@ -138,7 +138,7 @@ quern_jobs{state="preparing"} 0
 quern_jobs{state="running"} 5
 quern_jobs{state="stopping"} 0
 quern_jobs{state="waiting"} 0
-# HELP quern_jobs_oldest_unstarted_age_seconds Age of the oldest job of which no map or reduce has been launched; 0 if there is none.
+# HELP quern_jobs_oldest_unstarted_age_seconds Age of the oldest job without any launched map or reduce; 0 if there is none.
 # TYPE quern_jobs_oldest_unstarted_age_seconds gauge
 quern_jobs_oldest_unstarted_age_seconds 90
 # HELP quern_maps_launched_total Maps that were launched, by the distance to their input.

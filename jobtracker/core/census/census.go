@@ -60,7 +60,7 @@ type Census struct {
 	Jobs      [wire.Stopping + 1]int // that have not ended, by state
 	Suspended int                    // jobs
 	Late      int                    // jobs that are predicted to end after their deadlines
-	Unstarted time.Duration          // age of the oldest job of which no map or reduce has been launched
+	Unstarted time.Duration          // age of the oldest job without any launched map or reduce
 	Phases    [Phases]Phase
 	Trackers  Trackers
 }
