@@ -369,3 +369,16 @@ func table[V any](all []family[V]) string {
 	}
 	return b.String()
 }
+
+// BenchmarkScrape measures a scrape without the daemon's loop: collecting and encoding.
+func BenchmarkScrape(b *testing.B) {
+	h := Handler(slog.New(slog.DiscardHandler), fakeJobTracker(new(census.Census), nil))
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	size := 0
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		size = w.Body.Len()
+	}
+	b.ReportMetric(float64(size), "bytes")
+}
