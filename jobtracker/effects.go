@@ -106,7 +106,10 @@ func (s *Server) startEffect(c core.Command) {
 		s.effects.Go(func() {
 			s.runEffect(c.Epoch, func() core.Event {
 				r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
-				if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
+				began := time.Now()
+				r.Plan, r.Err = s.plan(c.Policy, c.Snapshot)
+				if s.meters.plans.AddTime(time.Since(began)); r.Err != nil {
+					s.meters.failedPlans.Add(1)
 					s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
 				}
 				return r

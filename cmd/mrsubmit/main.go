@@ -125,6 +125,10 @@ func commands() []command {
 				q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},
+		{"trace", "[-o FILE] [-json] JOB|FLOW", "print when and where the attempts of a job ran, as a trace for Perfetto", traceHelp,
+			queryCommand("trace", 1, 1, (*query).trace, func(q *query) {
+				q.flags.StringVar(&q.output, "o", "", "write to this `file` (default standard output)")
+			})},
 		{"cluster", "[-json] | SUBCOMMAND …", "show the cluster, or change it with a subcommand", clusterHelp(), (*tool).clusterCommand},
 	}
 }

@@ -22,6 +22,7 @@ func checks(dir string) []check {
 		{"tpch-small", "DuckDB", "answers to TPC-H queries, with worker processes", "`integration/tpch.TestAnswers`", q.recorded(peers.SmallOrders, "integration/tpch/testdata")},
 		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, with one or several files per table", "`integration/tpch.TestAnswers`",
 			q.compared(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
+		{"metrics", "Prometheus", "alert rules with their tests, queries of the dashboard, configuration, and the metrics of real daemons", "`cmd/internal/metrics.TestFiles`", promtool{dir}.compared},
 		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.compared(peers.Spark, shape{"0.01", 1, 1_000_000})},
 	}
 }

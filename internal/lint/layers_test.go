@@ -32,11 +32,11 @@ func layers() [][]string {
 		{"jobtracker/core/admission", "jobtracker/core/handshake"},
 		{"jobtracker/core/facts", "jobtracker/core/assign", "jobtracker/core/placement", "jobtracker/core/profiles", "jobtracker/core/quota", "jobtracker/core/shares", "jobtracker/core/announce"},
 		{"jobtracker/core/taskset", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/speculation"},
-		{"runtime", "jobfile", "history"},
+		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
 		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire", "sparselog", "internal/hadoop", "internal/golden"},
+		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound"},
 	}
 }

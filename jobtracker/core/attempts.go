@@ -103,7 +103,9 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
 	tk.launched++
 	second := tk.runs()
-	l.addAttempt(j, tk, t, id).second = second
+	a := l.addAttempt(j, tk, t, id)
+	a.second = second
+	l.countLaunch(j, a)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,

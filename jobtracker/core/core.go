@@ -47,6 +47,7 @@
 //	faults      failures of a job's tasks
 //	pieces      long work in pieces, so that no Step takes long
 //	taskset     sets of small numbers
+//	census      numbers for metrics
 //
 // This package connects them. The structs job, tracker and leader are composed of smaller
 // ones. By file:
@@ -62,8 +63,8 @@
 //	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
-//	estimates          forecast.go forecasting.go profile.go
-//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
+//	estimates          forecast.go forecasting.go forecasterrors.go profile.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -108,6 +109,7 @@
 //	planRecording      the plan logs of jobs, after the forecast that considers the plan
 //	outputDrop         workers and map outputs of a lost or restarted tracker
 //	announcing         messages to homes
+//	counting           the census for metrics
 //
 // A new leader is made in pieces too, see termStart: until then, its events wait.
 //
@@ -178,6 +180,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/census"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/wire"
@@ -227,7 +230,8 @@ type Core struct {
 	lateUntil  time.Duration // leases are longer until then, see noteRead
 	latest     time.Duration // the longest wait of an event since leases became longer
 	commands   []Command     // commands of this Step
-	changed    []wire.JobID  // see Changed
+	counts     *census.Counts
+	changed    []wire.JobID // see Changed
 	halted     bool
 }
 
@@ -245,8 +249,11 @@ func New(cfg Config) *Core {
 	if cfg.DrainMaxTime <= 0 {
 		cfg.DrainMaxTime = 10 * time.Minute
 	}
-	return &Core{cfg: cfg, facts: facts.New(), budget: stepBudget}
+	return &Core{cfg: cfg, facts: facts.New(), budget: stepBudget, counts: census.NewCounts()}
 }
+
+// Counts returns what this Core counts while it leads. Any goroutine may read it at any time.
+func (c *Core) Counts() *census.Counts { return c.counts }
 
 // Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }

@@ -143,6 +143,7 @@ func (v *victimSearch) carryOut(choice *preempt.Choice, running []*attempt) {
 		takers, killed = append(takers, name), killed+len(set.Attempts)
 	}
 	if killed > 0 {
+		l.c.counts.Preempted.Add(int64(killed))
 		l.log("pools take slots back", "pools", strings.Join(slices.Compact(takers), ", "), "of", v.phase.kind.String(), "attempts", killed)
 	}
 	for _, i := range choice.Served {

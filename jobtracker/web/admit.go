@@ -29,7 +29,7 @@ func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !slices.Contains(x.roles, peer.Role) {
-			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
+			h.fail(w, r, forbidden("a peer with the role %s may not use this route", peer.Role))
 			return
 		}
 	}

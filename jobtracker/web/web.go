@@ -19,6 +19,8 @@
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; from a follower without task trackers
 //	GET    /healthz                  {"id": its own, "led": it knows a leader}; from a follower too
+//	GET    /metrics                  metrics for Prometheus; from a follower too
+//	GET    /debug/pprof/             profiles of this process, see net/http/pprof; from a follower too
 //	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/drains        body: {"tracker": id, "undo": false}
 //	POST   /v1/cluster/exclusions    body: ExclusionRequest
@@ -29,7 +31,8 @@
 //
 // If peers have certificates, each route serves only some roles. The stream serves task trackers,
 // changes serve users, and all other routes serve users and job trackers. Besides, a job tracker
-// may add itself as a voter, and task trackers may call /healthz. For users:
+// may add itself as a voter, and task trackers may call /healthz. The role metrics reads /metrics and
+// /healthz. For users:
 //
 //	submissions         the user becomes the owner, even if the submission names another one
 //	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
@@ -39,6 +42,7 @@
 //	                    token, its explanation, and its history
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
+//	debug/pprof         administrators; each use is in the audit log
 //
 // The leader looks up the groups of users when a request arrives, and passes them on with it. So a
 // core decides by values alone, whatever another job tracker's file of groups has.
@@ -52,8 +56,8 @@
 // JSON, and in the output of mrsubmit -json, ids and states are strings, times are RFC 3339, and
 // durations are milliseconds.
 //
-// Every failure is an [Error] with a code. All job trackers serve /v1/cluster, /healthz and
-// /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
+// Every failure is an [Error] with a code. All job trackers serve /v1/cluster, /healthz, /metrics,
+// /debug/pprof/ and /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
 // requests: followers answer 421 and name the leader, if they know it. A request that exceeds a
 // limit for now gets 429 with the code busy and Retry-After.
 //
@@ -91,7 +95,7 @@
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), pages (lists), admit and access (who may do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and client, which finds the leader with package
+// (answers), pages (lists), admit and access (who may do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe (metrics and profiles, which the commands make), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
 // from the core to mrsubmit.
@@ -149,6 +153,9 @@ type Config struct {
 	Voters Voters       // nil: the log has no voters
 	Log    Stored       // nil: writes are not reported
 	Logger *slog.Logger // nil: silent
+
+	// Metrics serves /metrics, and Profiles /debug/pprof/; nil: there is no such route.
+	Metrics, Profiles http.Handler
 
 	// Audit records changes and refusals, and must not wait; nil: they are not recorded.
 	Audit func(audit.Event)
@@ -223,7 +230,8 @@ func (h *handler) routes() []route {
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
 	voters := []identity.Role{identity.JobTracker, identity.Client}
 	readers := []identity.Role{identity.Client, identity.JobTracker}
-	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
+	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker, identity.Metrics}
+	scrapers := []identity.Role{identity.Client, identity.Metrics}
 	return []route{
 		{"GET /v1/stream", "attach", trackers, everyDaemon, h.stream},
 		{"GET /v1/watch", "watch", readers, viewers, h.watch},
@@ -239,6 +247,8 @@ func (h *handler) routes() []route {
 		{"GET /v1/explain", "explain", readers, skipped, h.jsonHandler(h.explainAll)},
 		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster)},
 		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health)},
+		{"GET /metrics", "metrics", scrapers, everyUser, h.metrics},
+		{"GET /debug/pprof/", "profile", clients, admins, h.profiles},
 		{"POST /v1/cluster/scheduling", "change scheduling", clients, admins, h.jsonHandler(h.schedule)},
 		{"POST /v1/cluster/drains", "drain", clients, admins, h.jsonHandler(h.drain)},
 		{"POST /v1/cluster/exclusions", "exclude", clients, admins, h.jsonHandler(h.exclude)},
