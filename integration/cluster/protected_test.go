@@ -158,7 +158,7 @@ func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
 	found := 0
-	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/serve.go"} {
+	for _, file := range []string{"../../jobtracker/web/routes.go", "../../tasktracker/serve.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -109,7 +109,6 @@ import (
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
-	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/sparselog"
@@ -207,44 +206,6 @@ func New(cfg Config) http.Handler {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))
 	return mux
-}
-
-// route is a method with a path, its roles, its rule for users, and its handler.
-type route struct {
-	pattern string
-	action  string // in the audit log
-	roles   []identity.Role
-	rule    rule
-	serve   http.HandlerFunc
-}
-
-// routes lists the routes of the package comment.
-func (h *handler) routes() []route {
-	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
-	voters := []identity.Role{identity.JobTracker, identity.Client}
-	readers := []identity.Role{identity.Client, identity.JobTracker}
-	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
-	return []route{
-		{"GET /v1/stream", "attach", trackers, everyDaemon, h.stream},
-		{"GET /v1/watch", "watch", readers, viewers, h.watch},
-		{"POST /v1/submissions", "submit", clients, submitters, h.jsonHandler(h.submit)},
-		{"GET /v1/jobs", "list", readers, listed, h.jsonHandler(h.jobs)},
-		{"GET /v1/jobs/{id}", "status", readers, viewers, h.jsonHandler(h.job)},
-		{"POST /v1/jobs/{id}/kill", "kill", clients, modifiers, h.jsonHandler(h.kill)},
-		{"POST /v1/jobs/{id}/settings", "change", clients, modifiers, h.jsonHandler(h.change)},
-		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts)},
-		{"GET /v1/jobs/{id}/explain", "explain", readers, viewers, h.jsonHandler(h.explain)},
-		{"GET /v1/jobs/{id}/history", "history", readers, viewers, h.jsonHandler(h.history)},
-		{"GET /v1/histories", "list histories", readers, listed, h.jsonHandler(h.histories)},
-		{"GET /v1/explain", "explain", readers, skipped, h.jsonHandler(h.explainAll)},
-		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster)},
-		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health)},
-		{"POST /v1/cluster/scheduling", "change scheduling", clients, admins, h.jsonHandler(h.schedule)},
-		{"POST /v1/cluster/drains", "drain", clients, admins, h.jsonHandler(h.drain)},
-		{"POST /v1/cluster/exclusions", "exclude", clients, admins, h.jsonHandler(h.exclude)},
-		{"POST /v1/cluster/voters", "add voter", voters, ownVoter, h.jsonHandler(h.addVoter)},
-		{"DELETE /v1/cluster/voters/{id}", "remove voter", clients, admins, h.jsonHandler(h.removeVoter)},
-	}
 }
 
 // NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves
