@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -25,18 +27,35 @@ const (
 // page counts the entries read for a page.
 type page struct{ items, visits int }
 
-// Statuses returns a page of the jobs that Facts have, oldest first, at the time now, without counters
-// and troubles. The page begins after a job, or with the first one if after is zero. The next page
-// begins after next; a zero next means that there is none.
-func (c *Core) Statuses(now time.Duration, after wire.JobID) (list []wire.JobStatus, next wire.JobID, err error) {
-	if err := c.checkCursor(after); err != nil {
+// Query asks for a page of a list of jobs. The zero Query asks for the newest jobs.
+type Query struct {
+	By     Caller
+	Filter admission.Filter
+	Oldest bool       // list the oldest jobs first
+	After  wire.JobID // the page begins after this job; zero: it is the first page
+}
+
+// Statuses returns a page of the jobs that Facts have, at the time now, without counters and troubles.
+// The next page begins after next; a zero next means that there is none.
+func (c *Core) Statuses(now time.Duration, q Query) (list []wire.JobStatus, next wire.JobID, err error) {
+	if err := c.checkCursor(q.After); err != nil {
 		return nil, next, err
 	}
+	jobs := c.facts.JobsBefore(q.After.N)
+	if q.Oldest {
+		jobs = c.facts.JobsAfter(q.After.N)
+	}
 	var p page
+	last := q.After
 	now = max(now, c.now)
-	for f := range c.facts.JobsAfter(after.N) {
+	for f := range jobs {
 		if p.items == pageJobs || p.visits >= pageVisits {
-			return list, list[len(list)-1].ID, nil
+			return list, last, nil
+		}
+		last = c.facts.ID(f.N())
+		if !c.selects(&q, f) {
+			p.visits++
+			continue
 		}
 		s := c.statusOf(f, now)
 		if c.leader != nil && !f.Ended() {
@@ -50,8 +69,19 @@ func (c *Core) Statuses(now time.Duration, after wire.JobID) (list []wire.JobSta
 	return list, next, nil
 }
 
-// Explanations explains a page of the jobs that have not ended, by id and without speeds. after and
-// next are as in Statuses.
+// selects reports whether a list has a job.
+func (c *Core) selects(q *Query, f *facts.Job) bool {
+	if q.Filter.IsZero() {
+		return true
+	}
+	s := wire.JobStatus{Name: f.Name(), State: c.facts.State(f), Owner: f.Submission().Owner(), Flow: c.flowOf(f)}
+	s.Settings.Pool = f.Submission().Pool()
+	visible := q.Filter.Name == "" || q.By.MayView(s.Owner, c.access(f))
+	return q.Filter.Selects(&s, f.Submission().At(), visible)
+}
+
+// Explanations explains a page of the jobs that have not ended, by id and without speeds. The page begins
+// after a job, or with the first one if after is zero; next is as in Statuses.
 func (c *Core) Explanations(now time.Duration, after wire.JobID) (list []wire.Explanation, next wire.JobID, err error) {
 	if err := c.checkCursor(after); err != nil {
 		return nil, next, err

@@ -38,11 +38,10 @@ func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
 	h.admit(x, w, r)
 	outcome := audit.Done
 	if a.err != nil {
-		p, status := problem(a.err)
-		switch {
+		switch p := problem(a.err); {
 		case p.Code == codeNotLeader:
 			return
-		case status == http.StatusForbidden:
+		case p.Status == http.StatusForbidden:
 			outcome = audit.Refused
 		default:
 			outcome = audit.Failed
