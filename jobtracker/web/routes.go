@@ -28,18 +28,6 @@ type operation struct {
 // contentType is the body or answer of an operation that is not JSON.
 type contentType string
 
-// parameter is a parameter of the query. All are optional.
-type parameter struct {
-	name, text string
-	repeats    bool // may be given several times, or with several values separated by commas
-}
-
-// The parameters of lists.
-var (
-	afterJob     = parameter{name: "after", text: "the `next` of the page before, an id of a job"}
-	afterAttempt = parameter{name: "after", text: "the `next` of the page before, an id of an attempt"}
-)
-
 // routes lists all routes. A row begins with its pattern: a test of integration/cluster reads them.
 func (h *handler) routes() []route {
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
@@ -48,7 +36,7 @@ func (h *handler) routes() []route {
 	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
 	return []route{
 		{"GET /v1/jobs", "list", readers, listed, h.jsonHandler(h.jobs),
-			operation{"Lists the jobs that the cluster knows, oldest first, without counters and troubles.", []parameter{afterJob}, nil, jobList{}}},
+			operation{"Lists the jobs that the cluster knows, without counters and troubles.", append(filterParameters, orderParameter, afterJob), nil, Page[Job]{}}},
 		{"GET /v1/jobs/{id}", "status", readers, viewers, h.jsonHandler(h.job),
 			operation{"Shows a job.", nil, nil, Job{}}},
 		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts),
@@ -58,13 +46,15 @@ func (h *handler) routes() []route {
 		{"GET /v1/jobs/{id}/history", "history", readers, viewers, h.jsonHandler(h.history),
 			operation{"Shows the history of an ended job, with the user's token for its logs.", nil, nil, History{}}},
 		{"GET /v1/histories", "list histories", readers, listed, h.jsonHandler(h.histories),
-			operation{"Lists the histories of ended jobs, newest first.", []parameter{afterJob, {name: "flow", text: "lists all jobs of this flow, by id"}}, nil, historyList{}}},
+			operation{"Lists the histories of ended jobs, newest first, without attempts, plans, counters and troubles. Those of a flow are one page.", append(filterParameters, afterJob), nil, Histories{}}},
 		{"GET /v1/explain", "explain all", readers, skipped, h.jsonHandler(h.explainAll),
-			operation{"Explains the jobs that have not ended, by id.", []parameter{afterJob}, nil, explanationList{}}},
-		{"GET /v1/watch", "watch", readers, viewers, h.watch,
-			operation{"Sends a line of JSON after each change of jobs, until they end.", []parameter{{name: "job", text: "the id of a job", repeats: true}}, nil, contentType("application/x-ndjson")}},
+			operation{"Explains the jobs that have not ended, by id.", []parameter{afterJob}, nil, Page[Explanation]{}}},
+		{"GET /v1/events", "watch", readers, viewers, h.events,
+			operation{"Sends server-sent events when jobs change, until they all end.", []parameter{jobParameter}, nil, contentType(eventsType)}},
 		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster),
 			operation{"Describes the cluster. A follower knows no task trackers.", nil, nil, Cluster{}}},
+		{"GET /v1/openapi.json", "describe", readers, everyUser, h.describe,
+			operation{"Describes this API, as OpenAPI 3.1.", nil, nil, contentType(jsonType)}},
 		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health),
 			operation{"Says that the job tracker works, and whether it knows a leader.", nil, nil, Health{}}},
 		{"POST /v1/submissions", "submit", clients, submitters, h.jsonHandler(h.submit),

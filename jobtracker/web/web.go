@@ -123,12 +123,11 @@ type JobTracker interface {
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Exclude(ctx context.Context, x core.Exclude) error // sets Token and Wall
-	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
-	Jobs(ctx context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error)
+	Changes(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] // first of all jobs
+	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
-	Histories(ctx context.Context, after wire.JobID) (*history.Page, error) // with who may see the jobs
-	FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error)
+	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -173,16 +172,16 @@ type Config struct {
 
 // Limits of bytes from the network, and of times.
 const (
-	maxHeader   = 64 << 10 // bytes, with the URL of a watch
+	maxHeader   = 64 << 10 // bytes, with the URL
 	maxBody     = 64 << 10 // bytes of a JSON body
 	headerWait  = 10 * time.Second
 	requestWait = 30 * time.Second // to serve a request, and again to send its answer
 	idleWait    = 2 * time.Minute
 	helloWait   = 10 * time.Second // from a stream's upgrade to its first byte
-	lineWait    = 10 * time.Second // to send one line of a watch
+	lineWait    = 10 * time.Second // to send one event
 )
 
-// beat is the longest time between two lines of a watch.
+// beat is the time between two beats in a stream of events.
 const beat = 500 * time.Millisecond
 
 // New makes the handler of all routes.
