@@ -57,7 +57,7 @@ func TestHistoryAccess(t *testing.T) {
 			if (err == nil) != allowed || (r != nil) != allowed || err != nil && !errors.Is(err, admission.ErrNotAllowed) {
 				t.Errorf("%s reads the history of %v: %+v, %v", user, id, r, err)
 			}
-			p, err := s.Histories(testContext(t), wire.JobID{})
+			p, err := s.Histories(testContext(t), core.Query{})
 			if err != nil || len(p.Records) != 6 {
 				t.Fatalf("%d histories, %v", len(p.Records), err)
 			}

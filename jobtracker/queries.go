@@ -90,7 +90,9 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 // Explanations explains a page of the jobs that have not ended, by id. The page begins after a job, or with
 // the first one if after is zero; next is as in Jobs.
 func (s *Server) Explanations(ctx context.Context, after wire.JobID) (list []wire.Explanation, next wire.JobID, err error) {
-	return readPage(ctx, s, func(now time.Duration) ([]wire.Explanation, wire.JobID, error) { return s.core.Explanations(now, after) })
+	return readPage(ctx, s, func(now time.Duration) ([]wire.Explanation, wire.JobID, error) {
+		return s.core.Explanations(now, after)
+	})
 }
 
 // Cluster describes the cluster as this job tracker knows it. Followers answer too, but do not know

@@ -85,7 +85,7 @@ func (f *fakeJobTracker) Leadership() core.Leadership {
 }
 
 func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
-	jobs, next, err := f.Jobs(ctx, after)
+	jobs, next, err := f.Jobs(ctx, core.Query{After: after, Oldest: true})
 	for _, j := range jobs {
 		if x, err := f.Explain(ctx, j.ID); err == nil && !j.State.Ended() {
 			all = append(all, x)
@@ -94,15 +94,21 @@ func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (al
 	return all, next, err
 }
 
-// Jobs returns pages of one job.
-func (f *fakeJobTracker) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
-	i := 1 + slices.IndexFunc(f.jobs, func(j wire.JobStatus) bool { return j.ID == after })
-	if i >= len(f.jobs) {
+// Jobs returns pages of one job. All were submitted at the same time.
+func (f *fakeJobTracker) Jobs(_ context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error) {
+	all := slices.Clone(f.jobs)
+	if !q.Oldest {
+		slices.Reverse(all)
+	}
+	i := 1 + slices.IndexFunc(all, func(j wire.JobStatus) bool { return j.ID == q.After })
+	if i >= len(all) {
 		return nil, next, nil
 	}
-	page = f.jobs[i : i+1]
-	if i+1 < len(f.jobs) {
-		next = page[0].ID
+	if q.Filter.Selects(&all[i], 1000, true) {
+		page = all[i : i+1]
+	}
+	if i+1 < len(all) {
+		next = all[i].ID
 	}
 	return page, next, nil
 }
@@ -151,8 +157,8 @@ func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
 	return nil
 }
 
-// Watch yields each job in its state, and then as succeeded.
-func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+// Changes yields each job in its state, and then as succeeded.
+func (f *fakeJobTracker) Changes(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	if f.recorder.state != 0 {
 		return f.recorder.Watch(ctx, ids)
 	}
@@ -206,12 +212,17 @@ func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID
 	return history.Find(files(), f.staging, id)
 }
 
-func (f *fakeJobTracker) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
-	return history.ReadPage(ctx, files(), f.staging, after)
-}
-
-func (f *fakeJobTracker) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
-	return history.ReadFlow(ctx, files(), f.staging, flow)
+func (f *fakeJobTracker) Histories(ctx context.Context, q core.Query) (*history.Page, error) {
+	if q.Filter.Flow.IsZero() {
+		return history.ReadPage(ctx, files(), f.staging, history.Query{After: q.After, Select: func(r *history.Record) bool {
+			return q.Filter.Selects(&r.Job, r.Submitted, true)
+		}})
+	}
+	p, err := history.ReadFlow(ctx, files(), f.staging, q.Filter.Flow)
+	if err == nil {
+		slices.Reverse(p.Records)
+	}
+	return p, err
 }
 
 func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }

@@ -78,7 +78,8 @@ func TestAdmission(t *testing.T) {
 	both := []identity.Role{identity.Client, identity.JobTracker}
 	routes := []route{
 		{jt, "GET", "/v1/stream", "", trackers, false},
-		{jt, "GET", "/v1/watch?job=" + id, "", both, false},
+		{jt, "GET", "/v1/events?job=" + id, "", both, false},
+		{jt, "GET", "/v1/openapi.json", "", both, false},
 		{jt, "POST", "/v1/submissions", "", clients, false},
 		{jt, "GET", "/v1/jobs", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id, "", both, false},

@@ -14,7 +14,7 @@ func TestSpeculative(t *testing.T) {
 	slow := c.TaskTrackers[0]
 	j := c.paced(24, trial.Speculate, "-map-time", "1s", "-reduce-time", "1s", "-slow-dir", slow.Data(), "-D", "mapreduce.job.reduces=6")
 	j.checkSuccess()
-	jobs, err := c.client.Jobs(c.ctx)
+	jobs, err := c.client.Jobs(c.ctx, core.Query{})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("jobs: %v %v", jobs, err)
 	}

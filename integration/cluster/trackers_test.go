@@ -82,7 +82,7 @@ func TestTrackerKilled(t *testing.T) {
 func (c *cluster) awaitMapsDone(n int) {
 	c.t.Helper()
 	c.await("finished maps", func() bool {
-		jobs, err := c.client.Jobs(c.ctx)
+		jobs, err := c.client.Jobs(c.ctx, core.Query{})
 		return err == nil && len(jobs) == 1 && jobs[0].Maps.Done >= n
 	})
 }

@@ -64,7 +64,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			continue
 		}
 		path = strings.ReplaceAll(path, "{id}", job1.String())
-		if strings.HasSuffix(path, "/watch") {
+		if path == eventsPath {
 			path += "?job=" + job1.String()
 		}
 		for user, allowed := range may {
@@ -159,7 +159,7 @@ func TestGroupLeft(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r := httptest.NewRequest(http.MethodGet, "/v1/watch?job=job_7_0001", nil)
+		r := httptest.NewRequest(http.MethodGet, "/v1/events?job=job_7_0001", nil)
 		r.TLS = peerState(identity.Client, "gus")
 		h.ServeHTTP(&pipeWriter{far, make(http.Header)}, r)
 		far.Close()

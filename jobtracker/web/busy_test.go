@@ -128,7 +128,7 @@ func TestKindsOfRequests(t *testing.T) {
 		switch r.pattern {
 		case "POST /v1/submissions":
 			want = 1
-		case "GET /v1/watch":
+		case "GET /v1/events":
 			want = 2
 		case "GET /v1/stream", "GET /healthz":
 			want = 0

@@ -65,12 +65,12 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 	if err != nil || !cluster.IsLeader || cluster.Leader != "jt1" || len(cluster.Trackers) != 1 || !cluster.Wall.Equal(time.UnixMilli(99)) {
 		t.Errorf("%+v, %v", cluster, err)
 	}
-	jobs, err := c.Jobs(t.Context())
+	jobs, err := c.Jobs(t.Context(), core.Query{})
 	if err != nil || len(jobs) != 1 || jobs[0].ID != job1.String() {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 	attempts, err := c.Attempts(t.Context(), job1)
-	if err != nil || len(attempts.Attempts) != 1 || attempts.Attempts[0].State != "failed" || attempts.Owner != "ann" || attempts.Token != wire.LogToken("secret", "") {
+	if err != nil || len(attempts.Items) != 1 || attempts.Items[0].State != "failed" || attempts.Owner != "ann" || attempts.Token != wire.LogToken("secret", "") {
 		t.Errorf("%+v, %v", attempts, err)
 	}
 	x, err := c.Explain(t.Context(), job1)
@@ -374,7 +374,7 @@ func TestWatchLeavesSilentLeader(t *testing.T) {
 			}
 			defer conn.Close()
 			http.ReadRequest(bufio.NewReader(conn))
-			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"+`{"leader":"jt0","epoch":1}`+"\n")
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+leaderText)
 		}
 	}()
 	c := testClient(t, stuck.Addr().String(), all[0].addr)
@@ -396,7 +396,10 @@ func TestWatchLeavesSilentLeader(t *testing.T) {
 	}
 }
 
-// TestWatchCutOff: an incomplete line is dropped, and a malformed one ends the watch.
+// leaderText is the first event of a job tracker that has led an earlier epoch.
+const leaderText = "event: leader\nid: 1\ndata: {\"leader\":\"jt0\",\"epoch\":1}\n\n"
+
+// TestWatchCutOff: an incomplete event is dropped, and a malformed one ends the watch.
 func TestWatchCutOff(t *testing.T) {
 	t.Parallel()
 	l, all, _ := startThree(t)
@@ -406,13 +409,17 @@ func TestWatchCutOff(t *testing.T) {
 		want string // part of the error; empty: the next leader is tried
 	}{
 		{"", ""},
-		{`{"leader":"jt0","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","sta`, ""},
-		{`{"leader":"jt0","epoch":1}` + "\n" + `{"error":{"code":"stopped","error":"stopped"}}` + "\n", ""},
-		{`{"leader":"jt0","epoch":1}` + "\n" + `{"error":{"code":"not-leader","error":"x","addr":"` + all[0].addr + `"}}` + "\n", ""},
-		{`{"leader":"jt0","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","state":"flying"}]}` + "\n", "malformed line of a watch: job_7_0001: unknown state"},
-		{"garbage\n", "malformed line of a watch"},
+		{leaderText + "event: jobs\ndata: " + `{"items":[{"id":"job_7_0001","sta`, ""},
+		{leaderText + "event: jobs\ndata: " + `{"items":[{"id":"job_7_0001","state":"running"}]}` + "\n", ""},
+		{leaderText + "event: problem\ndata: " + `{"code":"stopped","detail":"stopped"}` + "\n\n", ""},
+		{leaderText + "event: problem\ndata: " + `{"code":"not-leader","detail":"x","addr":"` + all[0].addr + `"}` + "\n\n", ""},
+		{leaderText + "event: jobs\ndata: " + `{"items":[{"id":"job_7_0001","state":"flying"}]}` + "\n\n", "malformed event: job_7_0001: unknown state"},
+		{leaderText + "event: jobs\ndata: " + `{"items":[]}` + "\n\n", "the event lacks job_7_0001"},
+		{leaderText + "event: jobs\ndata: garbage\n\n", "malformed event"},
+		{"garbage\n", ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", eventsType)
 			io.WriteString(w, c.text)
 			http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
@@ -433,10 +440,10 @@ func TestWatchCutOff(t *testing.T) {
 // yet that it was replaced.
 func TestWatchRefusesEarlierEpoch(t *testing.T) {
 	f := &clientWatch{c: NewClient(nil), leader: "jt2", epoch: 5, lastLine: time.Now()}
-	if err := f.foundLeader("h:1", &watchLine{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
+	if err := f.foundLeader("h:1", &LeaderEvent{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
 		t.Errorf("%v, follows %s", err, f.leader)
 	}
-	if err := f.foundLeader("h:1", &watchLine{Leader: "jt1", Epoch: 6}); err != nil || f.leader != "jt1" {
+	if err := f.foundLeader("h:1", &LeaderEvent{Leader: "jt1", Epoch: 6}); err != nil || f.leader != "jt1" {
 		t.Errorf("%v, follows %s", err, f.leader)
 	}
 }
@@ -479,12 +486,15 @@ func TestWatchEnds(t *testing.T) {
 
 // FuzzWatch: a watch returns for any bytes from a server.
 func FuzzWatch(f *testing.F) {
-	f.Add(`{"leader":"a","epoch":1}` + "\n" + `{"jobs":[{"id":"job_7_0001","state":"succeeded"}]}` + "\n" + `{"end":true}`)
-	f.Add(`{"beat":true}` + "\n" + `{"error":{"code":"not-leader","error":"x","addr":"y"}}`)
-	f.Add(`{"error":{"code":"unknown-job"}}`)
-	f.Add("garbage\n\n\n")
+	f.Add(leaderText + "event: jobs\ndata: " + `{"items":[{"id":"job_7_0001","state":"succeeded"}]}` + "\n\nevent: end\ndata: {}\n\n")
+	f.Add(beatText + "event: problem\ndata: " + `{"code":"not-leader","detail":"x","addr":"y"}` + "\n\n")
+	f.Add("event: problem\ndata: " + `{"code":"unknown-job"}` + "\n\n")
+	f.Add("data: garbage\n\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, text) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", eventsType)
+			io.WriteString(w, text)
+		}))
 		defer server.Close()
 		c := testClient(t, strings.TrimPrefix(server.URL, "http://"))
 		c.Patience, c.WatchPatience = time.Millisecond, time.Millisecond

@@ -43,9 +43,9 @@ type clientWatch struct {
 	ids       []wire.JobID
 	yield     func([]wire.JobStatus, error) bool
 	known     map[wire.JobID]wire.JobStatus // the last states
-	stopped   bool   // the caller wants no more states
-	leader    string // id of the last one; empty before the first
-	epoch     uint64 // of the last leader
+	stopped   bool                          // the caller wants no more states
+	leader    string                        // id of the last one; empty before the first
+	epoch     uint64                        // of the last leader
 	lastLine  time.Time
 	slowNoted bool // a note was given that the search takes long
 }
@@ -172,7 +172,9 @@ func (r *eventReader) next() bool {
 		case "event":
 			r.name = string(value)
 		case "data":
-			if r.data != nil {
+			if r.data == nil {
+				r.data = []byte{} // an event with empty data is one
+			} else {
 				r.data = append(r.data, '\n')
 			}
 			if r.data = append(r.data, value...); len(r.data) > maxAnswer {

@@ -70,4 +70,3 @@ func onePage[T, P any](ctx context.Context, c *Client, path string, query url.Va
 
 // partOf returns the parts of a page without more members.
 func partOf[T any](p *Page[T]) ([]T, string) { return p.Items, p.Next }
-

@@ -55,8 +55,8 @@ func jobStates() (all []string) {
 	return all
 }
 
-// maxValue limits the bytes of a filter's value, which is compared with each job.
-const maxValue = 1000
+// maxValues limits the bytes of a filter's values, which are compared with each job.
+const maxValues = 1000
 
 // checkQuery refuses a parameter that the route does not take, and one that is given too often.
 func (x *route) checkQuery(r *http.Request) error {
@@ -113,10 +113,9 @@ func (h *handler) jobQuery(r *http.Request) (q core.Query, err error) {
 		}
 		q.Filter.States = append(q.Filter.States, state)
 	}
-	for name, to := range map[string]*string{ownerParameter.name: &q.Filter.Owner, poolParameter.name: &q.Filter.Pool, nameParameter.name: &q.Filter.Name} {
-		if *to = values.Get(name); len(*to) > maxValue {
-			return q, badParameter(name, fmt.Errorf("at most %d bytes, got %d", maxValue, len(*to)))
-		}
+	q.Filter.Owner, q.Filter.Pool, q.Filter.Name = values.Get(ownerParameter.name), values.Get(poolParameter.name), values.Get(nameParameter.name)
+	if n := len(q.Filter.Owner) + len(q.Filter.Pool) + len(q.Filter.Name); n > maxValues {
+		return q, badRequest(fmt.Sprintf("query parameters owner, pool and name have at most %d bytes together, got %d", maxValues, n))
 	}
 	if text := values.Get(sinceParameter.name); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
