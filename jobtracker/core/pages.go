@@ -69,6 +69,23 @@ func (c *Core) Statuses(now time.Duration, q Query) (list []wire.JobStatus, next
 	return list, next, nil
 }
 
+// Listed is a job as in a list.
+type Listed struct {
+	wire.JobStatus
+	Submitted int64 // Unix milliseconds
+}
+
+// Listed returns jobs as in a list. It leaves out unknown ones.
+func (c *Core) Listed(now time.Duration, ids []wire.JobID) (list []Listed) {
+	for _, id := range ids {
+		if s, ok := c.StatusAt(now, id); ok {
+			s.Counters, s.Troubles = nil, nil
+			list = append(list, Listed{s, c.facts.Find(id).Submission().At()})
+		}
+	}
+	return list
+}
+
 // selects reports whether a list has a job.
 func (c *Core) selects(q *Query, f *facts.Job) bool {
 	if q.Filter.IsZero() {

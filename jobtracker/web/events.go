@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,12 +20,13 @@ type (
 		Epoch  uint64 `json:"epoch"`
 	}
 
-	// JobsEvent has the jobs that have changed since the event before it; the first one has all.
+	// JobsEvent has the jobs that have changed since the event before it; the first one has all. With filters, a job
+	// that they no longer select comes once more.
 	JobsEvent struct {
 		Items []Job `json:"items"`
 	}
 
-	// EndEvent is the last event of a stream of jobs that have all ended.
+	// EndEvent is the last event: all jobs that the request names have ended.
 	EndEvent struct{}
 )
 
@@ -44,9 +46,10 @@ const eventsType = "text/event-stream"
 // lastEventID is the header with which a client continues a stream of events.
 const lastEventID = "Last-Event-ID"
 
-// events sends the states of jobs until all have ended.
+// events sends the states of jobs: of those that the request names until all have ended, or of all that its
+// filters select.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
-	ids, err := watchedJobs(r)
+	ids, q, err := h.watchedJobs(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -70,7 +73,12 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if out.send(eventLeader, strconv.FormatUint(c.Epoch, 10), LeaderEvent{c.Leader, c.Epoch}) != nil {
 		return
 	}
-	if err := h.sendChanges(ctx, out, func() core.Caller { return h.caller(r) }, ids, c.Epoch); err != nil {
+	caller := func() core.Caller { return h.caller(r) } // its groups may change
+	changes := h.namedChanges(ctx, ids, caller)
+	if len(ids) == 0 {
+		changes = h.selectedChanges(ctx, q, caller)
+	}
+	if err := h.sendChanges(ctx, out, changes, c.Epoch); err != nil {
 		p := h.problem(err)
 		if p.Status == http.StatusForbidden {
 			noteFailure(r, err)
@@ -98,38 +106,115 @@ func checkLastEvent(r *http.Request, epoch uint64) error {
 	return nil
 }
 
-func watchedJobs(r *http.Request) ([]wire.JobID, error) {
-	texts := r.URL.Query()[jobParameter.name]
-	if len(texts) == 0 {
-		return nil, badRequest("the request names no job")
+// watchedJobs returns the jobs that a request names, or its filters.
+func (h *handler) watchedJobs(r *http.Request) (ids []wire.JobID, q core.Query, err error) {
+	if q, err = h.jobQuery(r); err != nil {
+		return nil, q, err
 	}
-	ids := make([]wire.JobID, 0, len(texts))
-	for _, text := range texts {
+	for _, text := range r.URL.Query()[jobParameter.name] {
 		id, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, badParameter(jobParameter.name, err)
+			return nil, q, badParameter(jobParameter.name, err)
 		}
 		ids = append(ids, id)
 	}
-	return ids, nil
+	if len(ids) > 0 && !q.Filter.IsZero() {
+		return nil, q, badRequest("events are of the jobs with some ids or of those that filters select, not both")
+	}
+	return ids, q, nil
+}
+
+// namedChanges yields states of jobs until all have ended.
+func (h *handler) namedChanges(ctx context.Context, ids []wire.JobID, caller func() core.Caller) iter.Seq2[[]Job, error] {
+	return func(yield func([]Job, error) bool) {
+		for statuses, err := range h.Server.Changes(ctx, ids) {
+			jobs := make([]Job, 0, len(statuses))
+			for i := range statuses {
+				s := &statuses[i]
+				if err == nil {
+					err = caller().CheckView(s.ID, s.Owner, s.Access)
+				}
+				jobs = append(jobs, JobOf(s))
+			}
+			if !yield(jobs, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// firstLists is how many streams of events read their first states at a time. Others wait: after an election
+// all clients come at once.
+const firstLists = 4
+
+// selectedChanges yields the jobs that a query selects, and those which change. A job that is no longer selected
+// comes once more.
+func (h *handler) selectedChanges(ctx context.Context, q core.Query, caller func() core.Caller) iter.Seq2[[]Job, error] {
+	return func(yield func([]Job, error) bool) {
+		changes := h.Server.Follow(ctx) // from before the first states
+		selected := make(map[wire.JobID]bool)
+		if !h.firstStates(ctx, q, caller, selected, yield) {
+			return
+		}
+		for list, err := range changes {
+			now, jobs := caller(), []Job{}
+			for i := range list {
+				s := &list[i]
+				was, is := selected[s.ID], q.Filter.Selects(&s.JobStatus, s.Submitted, now.MayView(s.Owner, s.Access))
+				if is {
+					selected[s.ID] = true
+				} else {
+					delete(selected, s.ID)
+				}
+				if was || is {
+					jobs = append(jobs, listedJob(now, &s.JobStatus))
+				}
+			}
+			if (len(jobs) > 0 || err != nil) && (!yield(jobs, err) || err != nil) {
+				return
+			}
+		}
+	}
+}
+
+// firstStates yields the jobs that a query selects. It returns false if the stream ends.
+func (h *handler) firstStates(ctx context.Context, q core.Query, caller func() core.Caller, selected map[wire.JobID]bool, yield func([]Job, error) bool) bool {
+	select {
+	case h.first <- struct{}{}:
+	case <-ctx.Done():
+		return yield(nil, ctx.Err()) && false
+	}
+	jobs := []Job{}
+	var err error
+	for more := true; more && err == nil; more = !q.After.IsZero() {
+		var page []wire.JobStatus
+		page, q.After, err = h.Server.Jobs(ctx, q)
+		now := caller()
+		for i := range page {
+			selected[page[i].ID] = true
+			jobs = append(jobs, listedJob(now, &page[i]))
+		}
+	}
+	<-h.first
+	return yield(jobs, err) && err == nil
 }
 
 type jobChanges struct {
-	statuses []wire.JobStatus
-	err      error
+	jobs []Job
+	err  error
 }
 
-// sendChanges sends an event for each change of the jobs, and beats in between. It returns nil when
-// all jobs have ended. The caller's groups may change meanwhile.
-func (h *handler) sendChanges(ctx context.Context, out *eventWriter, caller func() core.Caller, ids []wire.JobID, epoch uint64) error {
+// sendChanges sends an event for each change of the jobs, and beats in between. It returns nil when changes
+// ends.
+func (h *handler) sendChanges(ctx context.Context, out *eventWriter, changes iter.Seq2[[]Job, error], epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	updates := make(chan jobChanges)
 	go func() {
 		defer close(updates)
-		for statuses, err := range h.Server.Changes(ctx, ids) {
+		for jobs, err := range changes {
 			select {
-			case updates <- jobChanges{statuses, err}:
+			case updates <- jobChanges{jobs, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -143,15 +228,7 @@ func (h *handler) sendChanges(ctx context.Context, out *eventWriter, caller func
 			if !ok || n.err != nil {
 				return n.err
 			}
-			event := JobsEvent{make([]Job, 0, len(n.statuses))}
-			for i := range n.statuses {
-				s := &n.statuses[i]
-				if err := caller().CheckView(s.ID, s.Owner, s.Access); err != nil {
-					return err
-				}
-				event.Items = append(event.Items, JobOf(s))
-			}
-			if err := out.send(eventJobs, "", event); err != nil {
+			if err := out.send(eventJobs, "", JobsEvent{n.jobs}); err != nil {
 				return err
 			}
 		case <-ticker.C:

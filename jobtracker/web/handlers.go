@@ -19,6 +19,7 @@ type handler struct {
 	Config
 	counters *counters
 	refusals *refusals
+	first    chan struct{} // has a value for each stream of events that reads its first states, see firstLists
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.

@@ -35,7 +35,7 @@ var (
 	flowParameter  = parameter{name: "flow", text: "only jobs of this flow"}
 	orderParameter = parameter{name: "order", text: "`newest` first, the default, or `oldest` first", values: jobOrders}
 
-	jobParameter = parameter{name: "job", text: "the id of a job; at least one is required", repeats: true}
+	jobParameter = parameter{name: "job", text: "only the job with this id, or with one of several; without filters", repeats: true}
 )
 
 // filterParameters are the parameters of a filter of jobs.

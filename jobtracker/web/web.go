@@ -23,7 +23,8 @@
 //	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
 //	                    pool and time
 //	explain             all users, without the jobs that the user may not see
-//	events, jobs/ID     users who may see the job, see admission.AccessOf; so its attempts and their
+//	events              as jobs; with ids of jobs, as jobs/ID
+//	jobs/ID             users who may see the job, see admission.AccessOf; so its attempts and their
 //	                    token, its explanation, and its history
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
@@ -59,11 +60,11 @@
 //
 // # Events
 //
-// Server-sent events tell of changes of jobs:
+// Server-sent events tell of changes of the jobs that a request names, or of all that filters select:
 //
 //	leader     the first event: [LeaderEvent]; its id is the epoch
 //	jobs       [JobsEvent]: first all jobs, then those that have changed
-//	end        the last event: all have ended
+//	end        the last event: all jobs that the request names have ended
 //	problem    the last event: the stream has failed with this [Error]
 //
 // After [beat], a comment says that the leader still leads. A stream that ends otherwise was cut off. A client
@@ -118,6 +119,7 @@ type JobTracker interface {
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Exclude(ctx context.Context, x core.Exclude) error                                 // sets Token and Wall
 	Changes(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] // first of all jobs
+	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error] // all jobs that change after the call; ctx must end
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
@@ -189,7 +191,7 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}}
+	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}, make(chan struct{}, firstLists)}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		r.serve = h.limit(h.counters.of(r.pattern), r.serve)
