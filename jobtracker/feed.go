@@ -32,7 +32,7 @@ type feed struct {
 	stop      context.CancelFunc // ends the goroutine that fills the list
 }
 
-// news is an element of a feed's list. Only its reader sets it, before it closes ready.
+// news is an element of a feed's list. It never changes after ready is closed.
 type news struct {
 	ready chan struct{} // closed when the other fields are set
 	jobs  []core.Listed
@@ -61,10 +61,13 @@ func (f *feed) note(ids []wire.JobID) {
 	}
 }
 
-// take returns the changed jobs by id, and forgets them.
-func (f *feed) take() []wire.JobID {
+// take returns the changed jobs by id, and forgets them. ctx is that of fill.
+func (f *feed) take(ctx context.Context) []wire.JobID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil // another fill takes them
+	}
 	ids := slices.SortedFunc(maps.Keys(f.changed), wire.JobID.Compare)
 	clear(f.changed)
 	return ids
@@ -152,7 +155,7 @@ func (s *Server) fillFeed(ctx context.Context, wake <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		ids := s.feed.take()
+		ids := s.feed.take(ctx)
 		for len(ids) > 0 && ctx.Err() == nil {
 			some := ids[:min(len(ids), feedJobs)]
 			ids = ids[len(some):]

@@ -184,6 +184,10 @@ func (f *fakeJobTracker) Changes(ctx context.Context, ids []wire.JobID) iter.Seq
 	}
 }
 
+func (f *fakeJobTracker) Follow(context.Context) iter.Seq2[[]core.Listed, error] {
+	return func(func([]core.Listed, error) bool) {}
+}
+
 func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	task := wire.TaskID{Job: id, Kind: wire.Map}
 	other := wire.TaskID{Job: id, Kind: wire.Map, N: 1}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
@@ -69,6 +70,49 @@ func TestPagesOfJobs(t *testing.T) {
 	}
 	if explained != jobs {
 		t.Errorf("the pages explain %d jobs, want %d", explained, jobs)
+	}
+}
+
+// TestFilteredPages: pages have each selected job once, in either order, and each page reads a limited number of
+// jobs.
+func TestFilteredPages(t *testing.T) {
+	const few = 2*pageJobs + 7
+	c := newBigCluster(1, few).core
+	for _, oldest := range []bool{false, true} {
+		for _, name := range []string{"", "n*", "other"} {
+			var ids, want []int
+			for n := 1; n <= few && name != "other"; n++ {
+				want = append(want, n)
+			}
+			if !oldest {
+				slices.Reverse(want)
+			}
+			for q := (Query{Oldest: oldest, Filter: admission.Filter{Name: name}}); ; {
+				list, next, err := c.Statuses(0, q)
+				if err != nil || len(list) > pageJobs {
+					t.Fatalf("a page of %d jobs, %v", len(list), err)
+				}
+				for i := range list {
+					ids = append(ids, list[i].ID.N)
+				}
+				if q.After = next; next.IsZero() {
+					break
+				}
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("named %q, oldest first is %v: %v", name, oldest, ids)
+			}
+		}
+	}
+	c = newBigCluster(1, pageVisits+7).core
+	q := Query{Filter: admission.Filter{Owner: "nobody"}}
+	list, next, err := c.Statuses(0, q)
+	if err != nil || len(list) > 0 || next.N != 8 {
+		t.Errorf("the first page has %d jobs, the next one begins after %v, %v", len(list), next, err)
+	}
+	q.After = next
+	if list, next, err = c.Statuses(0, q); err != nil || len(list) > 0 || !next.IsZero() {
+		t.Errorf("the second page has %d jobs, the next one begins after %v, %v", len(list), next, err)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 		}
 		method, path, _ := strings.Cut(x.pattern, " ")
 		if method != http.MethodGet || x.rule == everyDaemon {
-			if x.rule == everyUser || x.rule == listed || x.rule == skipped || x.rule == viewers {
+			if x.rule == everyUser || x.rule == listed || x.rule == skipped || x.rule == viewers || x.rule == watchers {
 				t.Errorf("%s changes something, but has the rule %q", x.pattern, x.rule)
 			}
 			continue
@@ -78,7 +78,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 				t.Errorf("%s tells %s: %s", x.pattern, user, body)
 			}
 			switch x.rule {
-			case viewers:
+			case viewers, watchers:
 				if refused == allowed {
 					t.Errorf("%s by %s: refused is %v: %s", x.pattern, user, refused, body)
 				}

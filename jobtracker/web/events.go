@@ -186,13 +186,16 @@ func (h *handler) firstStates(ctx context.Context, q core.Query, caller func() c
 	}
 	jobs := []Job{}
 	var err error
-	for more := true; more && err == nil; more = !q.After.IsZero() {
+	for {
 		var page []wire.JobStatus
 		page, q.After, err = h.Server.Jobs(ctx, q)
 		now := caller()
 		for i := range page {
 			selected[page[i].ID] = true
 			jobs = append(jobs, listedJob(now, &page[i]))
+		}
+		if err != nil || q.After.IsZero() {
+			break
 		}
 	}
 	<-h.first

@@ -406,6 +406,33 @@ func (f *fake) Changes(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.J
 	}
 }
 
+// Follow yields all jobs after each change.
+func (f *fake) Follow(ctx context.Context) iter.Seq2[[]core.Listed, error] {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	changed := f.log.changed
+	return func(yield func([]core.Listed, error) bool) {
+		for {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			}
+			f.log.mu.Lock()
+			changed = f.log.changed
+			var all []core.Listed
+			for _, s := range f.log.jobs {
+				all = append(all, core.Listed{JobStatus: s, Submitted: fakeSubmitted})
+			}
+			f.log.mu.Unlock()
+			if !yield(all, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (f *fake) Attach(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
 	f.log.change(func() { f.streams = append(f.streams, tracker) })

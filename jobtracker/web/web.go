@@ -119,7 +119,7 @@ type JobTracker interface {
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Exclude(ctx context.Context, x core.Exclude) error                                 // sets Token and Wall
 	Changes(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] // first of all jobs
-	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error] // all jobs that change after the call; ctx must end
+	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error]                        // all jobs that change after the call; ctx must end
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)

@@ -104,7 +104,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[{"id":"jt2","addr":"h:2"}]`},
 		{"DELETE", "/v1/cluster/voters/jt2", "", "", 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"voters":[]`},
-		{"GET", "/v1/events", "", "", 400, "the request names no job"},
+		{"GET", "/v1/events?job=job_7_0001&owner=ann", "", "", 400, "not both"},
 		{"GET", "/v1/events?job=x", "", "", 400, "not an id"},
 		{"GET", "/v1/explain", "", "", 200, `{"items":[{"job":"job_7_0001"`},
 		{"GET", "/v1/jobs/job_7_0001/explain", "", "", 200, `{"job":"job_7_0001"`},
