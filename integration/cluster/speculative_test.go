@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -27,7 +28,7 @@ func TestSpeculative(t *testing.T) {
 		t.Fatal(err)
 	}
 	won := 0
-	for _, a := range attempts.Attempts {
+	for _, a := range attempts.Items {
 		if a.Speculative && a.State == "succeeded" {
 			won++
 			if a.Tracker == slow.ID {
@@ -36,6 +37,6 @@ func TestSpeculative(t *testing.T) {
 		}
 	}
 	if won == 0 {
-		t.Errorf("no speculative attempt has succeeded: %+v", attempts.Attempts)
+		t.Errorf("no speculative attempt has succeeded: %+v", attempts.Items)
 	}
 }

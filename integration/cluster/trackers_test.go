@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
 )
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }

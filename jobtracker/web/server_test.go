@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
@@ -65,7 +66,7 @@ func TestRealJobTracker(t *testing.T) {
 	if err != nil || !cluster.IsLeader || cluster.Leader != "jt1" || cluster.Addr != addr || cluster.Jobs != 1 || cluster.Staging != "mem://t/staging" {
 		t.Errorf("%+v, %v", cluster, err)
 	}
-	jobs, err := c.Jobs(t.Context())
+	jobs, err := c.Jobs(t.Context(), core.Query{})
 	if err != nil || len(jobs) != 1 || jobs[0].ID != ids[0].String() {
 		t.Errorf("%+v, %v", jobs, err)
 	}
