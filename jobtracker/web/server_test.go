@@ -70,7 +70,7 @@ func TestRealJobTracker(t *testing.T) {
 	if err != nil || len(jobs) != 1 || jobs[0].ID != ids[0].String() {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	if attempts, err := c.Attempts(t.Context(), ids[0]); err != nil || len(attempts.Attempts) != 0 || len(attempts.Token) != 64 {
+	if attempts, err := c.Attempts(t.Context(), ids[0]); err != nil || len(attempts.Items) != 0 || len(attempts.Token) != 64 {
 		t.Errorf("%+v, %v", attempts, err)
 	}
 	if _, err := c.Attempts(t.Context(), wire.JobID{Start: 1, N: 1}); !errors.Is(err, admission.ErrUnknownJob) {

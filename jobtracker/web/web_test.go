@@ -14,8 +14,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
