@@ -131,7 +131,7 @@ func TestHistory(t *testing.T) {
 	if _, err := s.Submit(testContext(t), core.Caller{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	jobs, _, err := s.Jobs(testContext(t), core.Query{})
+	jobs, _, err := s.Jobs(testContext(t), core.Query{Oldest: true})
 	if err != nil || len(jobs) != 2 || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}

@@ -73,7 +73,7 @@ func (f *feed) take(ctx context.Context) []wire.JobID {
 	return ids
 }
 
-// join adds a follower. The first one starts fill. What join returns will be the first news.
+// join adds a follower, and returns the place of its first news. The first follower starts fill.
 func (f *feed) join(fill func(ctx context.Context, wake <-chan struct{})) *news {
 	f.mu.Lock()
 	defer f.mu.Unlock()
