@@ -35,7 +35,7 @@ func (q *query) trace(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		jobs = append(jobs, tracedJob{id, job.Name, attempts.Attempts})
+		jobs = append(jobs, tracedJob{id, job.Name, attempts.Items})
 	}
 	now := time.Now()
 	if c, err := q.cluster.Cluster(ctx); err == nil {

@@ -78,7 +78,8 @@ func TestAdmission(t *testing.T) {
 	both, scrapers := []identity.Role{identity.Client, identity.JobTracker}, []identity.Role{identity.Client, identity.Metrics}
 	routes := []route{
 		{jt, "GET", "/v1/stream", "", trackers, false},
-		{jt, "GET", "/v1/watch?job=" + id, "", both, false},
+		{jt, "GET", "/v1/events?job=" + id, "", both, false},
+		{jt, "GET", "/v1/openapi.json", "", both, false},
 		{jt, "POST", "/v1/submissions", "", clients, false},
 		{jt, "GET", "/v1/jobs", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id, "", both, false},
@@ -162,7 +163,7 @@ func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
 	found := 0
-	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/serve.go", "../../tasktracker/metrics.go"} {
+	for _, file := range []string{"../../jobtracker/web/routes.go", "../../tasktracker/serve.go", "../../tasktracker/metrics.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

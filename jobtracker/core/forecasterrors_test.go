@@ -48,7 +48,7 @@ func TestForecastErrors(t *testing.T) {
 	p.submit(&pacedJob{name: "a", maps: 100, reduces: 4, taskTime: [2]time.Duration{time.Second, time.Second}, bytes: 100})
 	var ask func()
 	ask = func() { // a client that watches the jobs
-		p.core.Statuses(p.now, wire.JobID{})
+		p.core.Statuses(p.now, Query{})
 		p.after(time.Second, ask)
 	}
 	ask()
