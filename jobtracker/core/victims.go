@@ -10,8 +10,8 @@ import (
 )
 
 // victimSearch finds attempts of a phase to kill for pools that starve. It is a stage of a survey: first it visits
-// all jobs, in pieces, and lists their attempts. Then it chooses, in one piece. What may have changed since the
-// visits is looked up again there.
+// all jobs, in pieces, and lists their attempts. Then it chooses, in one piece. It looks up again whatever the
+// visits may have found otherwise.
 type victimSearch struct {
 	jobRound
 	phase     *phase

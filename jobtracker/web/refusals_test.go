@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestForbiddenIsSparse: a peer whose requests are refused does not fill the log.
+// TestForbiddenIsSparse: refused requests of a peer do not fill the log.
 func TestForbiddenIsSparse(t *testing.T) {
 	f, _ := startOne(t)
 	var logged bytes.Buffer

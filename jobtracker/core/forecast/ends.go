@@ -189,18 +189,22 @@ func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Durati
 		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers must start
 	}
 	earliest := from + Duration(e.Work[phase]/float64(slots))
-	if p.Running == 0 && left == slots && end <= earliest {
+	if p.Running == 0 && left == slots && (end-earliest).Seconds() <= rounding {
 		return from + concurrentTime(t, slots)
 	}
 	end = max(end, earliest)
 	if took := end - from; took > 0 {
-		slots = min(slots, max(1, int(e.Work[phase]/took.Seconds())))
+		slots = min(slots, max(1, int(e.Work[phase]/took.Seconds()+rounding)))
 	}
 	if whole {
 		return end
 	}
 	return end + lastTasksDelay(t, slots)
 }
+
+// rounding is more than sums lose when they become whole nanoseconds, in seconds or slots. Without it,
+// a nanosecond would decide whether a phase uses a slot more.
+const rounding = 1e-6
 
 // predictShuffles sets when all map output is at its homes. Jobs that are not in the plan share
 // the bandwidth equally, after the jobs of the plan.

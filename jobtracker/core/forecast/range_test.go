@@ -180,3 +180,33 @@ func TestRangeHolds(t *testing.T) {
 		t.Errorf("%d of %d ranges hold the end, %d are narrow; want nine and seven and a half of ten", held, total, narrow)
 	}
 }
+
+// TestRangeScales: if everything takes k times longer, so does the rest of each end of the range.
+func TestRangeScales(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, j := drawAlone(t)
+		k := rapid.IntRange(2, 50).Draw(t, "k")
+		longer := j
+		for i := range longer.Phases {
+			p := &longer.Phases[i]
+			if n := p.All.Tasks; n > 0 {
+				p.Measured = measuredTasks(n, p.All.Mean().Seconds()*float64(k), p.All.Deviation())
+			}
+			p.Ages = slices.Clone(p.Ages)
+			for a := range p.Ages {
+				p.Ages[a] *= time.Duration(k)
+			}
+		}
+		one, many := predictOne(c, j), predictOne(c, longer)
+		if !one.Measured || one.Tasks[Reduce].Source != sourceMeasured || one.Tasks[Map].Source != sourceMeasured {
+			return // defaults do not scale
+		}
+		for _, pair := range [][2]time.Duration{
+			{one.Range.Earliest, many.Range.Earliest}, {one.Range.Likely, many.Range.Likely}, {one.Range.Latest, many.Range.Latest},
+		} {
+			if want, got := float64(k)*(pair[0]-c.Now).Seconds(), (pair[1] - c.Now).Seconds(); got < 0.99*want-0.01 || got > 1.01*want+0.01 {
+				t.Fatalf("%d times longer: %v after now, not %v\n%+v\n%+v", k, got, want, one, many)
+			}
+		}
+	})
+}
