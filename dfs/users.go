@@ -12,7 +12,8 @@ type Users interface {
 	// Owner returns the short name of the owner of a file or directory.
 	Owner(name string) (string, error)
 
-	// Share makes a directory unless it exists, and adds permissions to it: bits of Unix, such as 01777.
+	// Share makes a directory unless it exists, and adds permissions to it: bits of Unix, such as 01777. If it
+	// belongs to another user, the error is fs.ErrPermission.
 	Share(name string, bits uint32) error
 
 	// MakeOwn makes a directory of mode 0700 that belongs to the process's user. It may exist, with

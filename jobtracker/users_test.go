@@ -103,6 +103,18 @@ func TestShareStaging(t *testing.T) {
 	}
 }
 
+// TestShareStagingOfAnother: a staging directory that another user has made with all permissions is refused. Its owner
+// could replace the directories of users.
+func TestShareStagingOfAnother(t *testing.T) {
+	f := dfstest.Users(mem.New(1<<20), "quern", nil)
+	if err := f.(dfs.Users).ActAs("eve").(dfs.Users).Share(stagingURL, usersBits); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ShareStaging(f, stagingURL); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the staging directory belongs to eve: %v", err)
+	}
+}
+
 // TestCleanUsers: old files of users are removed as these users. A directory that another user has made
 // is left alone, since acting as the user with its name could do harm.
 func TestCleanUsers(t *testing.T) {

@@ -228,7 +228,7 @@ func (u *asUser) Share(name string, bits uint32) error {
 	}
 	return u.do("share", name, 0, 0, func() error {
 		n := u.table.nodes[name]
-		if n.owner != "" && n.owner != u.user && n.bits&bits != bits {
+		if n.owner != "" && n.owner != u.user {
 			return &fs.PathError{Op: "share", Path: name, Err: fs.ErrPermission}
 		}
 		if n.owner == "" {
