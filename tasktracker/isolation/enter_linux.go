@@ -97,6 +97,9 @@ func enter() error {
 	if err := build(plan); err != nil {
 		return err
 	}
+	if err := leaveKeyring(); err != nil {
+		return err
+	}
 	if err := unix.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", plan.Dir, err)
 	}
@@ -377,11 +380,6 @@ func dropCapabilities(a *account.Account) error {
 	if a != nil {
 		if err := a.Become(); err != nil {
 			return err
-		}
-		// The session's keyring may have the daemon's Kerberos tickets. A system that forbids this forbids jobs to use keys.
-		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-		if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("leave the session's keyring: %w", err)
 		}
 	}
 	var none [2]unix.CapUserData

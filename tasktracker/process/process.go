@@ -176,13 +176,14 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 	}
 	defer workerOut.Close()
 
-	env, plan, err := p.isolate(program, dir)
-	if err != nil {
-		return nil, errors.Join(err, trackerOut.Close(), trackerIn.Close())
+	if program.Planned == nil {
+		release, err := p.Plan(program, dir)
+		if err != nil {
+			return nil, errors.Join(err, trackerOut.Close(), trackerIn.Close())
+		}
+		defer release()
 	}
-	if plan != nil {
-		defer plan.Close()
-	}
+	env, plan := program.Planned.(planned).env, program.Planned.(planned).plan
 	command := func() *exec.Cmd {
 		cmd := exec.Command(executable, sub.Program.Args...)
 		cmd.Dir = dir
