@@ -9,6 +9,9 @@ type Users interface {
 	// calls with a user return the same one.
 	ActAs(user string) FS
 
+	// ActOnceAs is ActAs, and keeps nothing after done.
+	ActOnceAs(user string) (f FS, done func())
+
 	// Owner returns the short name of the owner of a file or directory.
 	Owner(name string) (string, error)
 

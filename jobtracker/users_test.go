@@ -2,6 +2,7 @@ package jobtracker
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -152,6 +153,18 @@ func TestCleanUsers(t *testing.T) {
 	err := s.cleanUsers(core.Tidy{Submissions: map[string]bool{dfs.Base(used): true}}, time.Now().Add(365*24*time.Hour))
 	if err == nil || !strings.Contains(err.Error(), "users/hdfs belongs to eve") {
 		t.Error(err)
+	}
+	// A user can make any number of directories.
+	for n := range 3 * maxUserErrors {
+		for _, name := range []string{"carl@%d", "no name %d"} {
+			if err := users.ActAs("eve").Mkdir(wire.UserStaging(stagingURL, fmt.Sprintf(name, n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = s.cleanUsers(core.Tidy{Submissions: map[string]bool{dfs.Base(used): true}}, time.Now().Add(365*24*time.Hour))
+	if err == nil || strings.Count(err.Error(), "\n") != maxUserErrors || strings.Contains(err.Error(), "no name") || !strings.Contains(err.Error(), "of 21 more users") {
+		t.Errorf("after many directories: %v", err)
 	}
 	for _, name := range staged {
 		kept := name == used || !strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann"))

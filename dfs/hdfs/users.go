@@ -42,6 +42,12 @@ func (f *FS) ActAs(user string) dfs.FS {
 	return f.acting[user]
 }
 
+// ActOnceAs implements dfs.Users.
+func (f *FS) ActOnceAs(user string) (other dfs.FS, done func()) {
+	acting := f.As(user)
+	return acting, func() { acting.Close() }
+}
+
 // Owner implements dfs.Users.
 func (f *FS) Owner(name string) (string, error) {
 	c, path, name, err := f.resolve("stat", name)
