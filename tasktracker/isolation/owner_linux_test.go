@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestPlanOtherAccount: a job whose owner has got another account learns why it cannot run. A disk that does not work keeps
+// TestPlanOtherAccount: if the owner of a job has got another account, the job learns why it cannot run. A disk that does not work keeps
 // no job from running on the others.
 func TestPlanOtherAccount(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -70,7 +70,7 @@ func (s *planning) Start(p *Program, _ string) (Worker, error) {
 	return nil, fmt.Errorf("started %s", p.Submission.Staging)
 }
 
-// TestHangingPlan: a worker of which the inputs are on a dead server does not keep other workers from starting.
+// TestHangingPlan: a worker with inputs on a dead server does not keep other workers from starting.
 func TestHangingPlan(t *testing.T) {
 	s := &planning{make(chan struct{}), make(chan struct{})}
 	events, arrived := make(chan core.Event, 2), make(chan struct{}, 2)
