@@ -24,8 +24,10 @@
 // # Roles and names
 //
 // A certificate's subject alternative name has one URI, quern://<role>/<name>, with role
-// jobtracker, tasktracker or client. Host names do not matter: a machine with a new address needs
-// no new certificate, and the address of another machine is useless without its key.
+// jobtracker, tasktracker, client or metrics. Host names do not matter: a machine with a new address needs
+// no new certificate, and the address of another machine is useless without its key. All daemons of a
+// role have the same DNS name, jobtracker.quern or tasktracker.quern: programs such as Prometheus can
+// check it, and so do not send requests to a peer with another role.
 //
 // # Invariants
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestHistoryAccess(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t))
 		defer cancel() // as after an answer
 		r, err := s.History(ctx, by, id)
-		p, pageErr := s.Histories(ctx, wire.JobID{})
+		p, pageErr := s.Histories(ctx, core.Query{})
 		if pageErr != nil {
 			t.Fatal(pageErr)
 		}
@@ -75,6 +76,12 @@ func TestHistoryAccess(t *testing.T) {
 				if r.Job.ID == id && by.MayView(r.Owner, r.Job.Access) != allowed {
 					t.Errorf("%s sees %v in the list: %v, %+v", user, id, !allowed, r.Job.Access)
 				}
+			}
+			ctx, cancel := context.WithCancel(testContext(t))
+			p, err = s.Histories(ctx, core.Query{By: by, Filter: admission.Filter{Name: "*"}})
+			cancel()
+			if found := slices.ContainsFunc(p.Records, func(r *history.Record) bool { return r.Job.ID == id }); err != nil || found != allowed {
+				t.Errorf("%s finds %v by its name: %v, %v", user, id, found, err)
 			}
 		}
 		if r, _, err := read(core.Caller{}, id); err != nil || r.Job.ID != id {
@@ -102,8 +109,8 @@ func TestHistoryReads(t *testing.T) {
 	for range 3 {
 		ctx, cancel := context.WithCancel(testContext(t))
 		_, historyErr := s.History(ctx, core.Caller{}, ids[0])
-		_, listErr := s.Histories(ctx, wire.JobID{})
-		_, flowErr := s.FlowHistories(ctx, wire.FlowID{Start: ids[0].Start, N: ids[0].N})
+		_, listErr := s.Histories(ctx, core.Query{})
+		_, flowErr := s.Histories(ctx, core.Query{Filter: admission.Filter{Flow: wire.FlowID{Start: ids[0].Start, N: ids[0].N}}})
 		_, attemptsErr := s.Attempts(ctx, core.Caller{}, ids[0], wire.AttemptID{})
 		if err := errors.Join(historyErr, listErr, flowErr, attemptsErr); err != nil {
 			t.Fatal(err)

@@ -99,11 +99,13 @@ type Server struct {
 	replies   map[core.Token]func(core.Reply)
 	lastToken core.Token
 	watchers  *watchers
+	feed      feed
 	queries   []*query
 	halted    error
 	ticking   bool // a Tick is in the inbox
 
 	refused map[string]time.Duration // by reason: when a refusal was last logged
+	meters  meters
 
 	leadership atomic.Pointer[core.Leadership]
 	elected    chan struct{} // has a value after an election
@@ -163,6 +165,7 @@ func New(cfg Config) *Server {
 		refused:      make(map[string]time.Duration),
 		replies:      make(map[core.Token]func(core.Reply)),
 		elected:      make(chan struct{}, 1),
+		meters:       newMeters(),
 	}
 	s.leadership.Store(new(core.Leadership))
 	s.watchers = newWatchers(s.core)
@@ -251,9 +254,10 @@ func (s *Server) step(ev core.Event) {
 	for len(s.backlog) > 0 && s.halted == nil {
 		ev := s.backlog[0]
 		s.backlog = s.backlog[1:]
-		commands := s.core.Step(s.now(), ev)
+		commands := s.timeStep(ev)
 		s.noteLeadership()
 		s.watchers.noteChanges(s.core.Changed(), s.now())
+		s.feed.note(s.core.Changed())
 		for _, c := range commands {
 			s.execute(c)
 		}

@@ -3,6 +3,7 @@ package tasktracker
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quernmr/quern/dfs"
@@ -60,10 +61,14 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 		return isolation.None, "", nil
 	}
 	home, _ := os.UserHomeDir() // without one, there is nothing to hide
-	err = starter.Isolate(isolation.Config{
+	seen := isolation.Config{
 		Hidden: slices.Concat([]string{cfg.Dir}, cfg.Disks, cfg.Isolation.Hidden), Shown: cfg.Isolation.Shown, Home: home,
-		Replaced: cfg.Isolation.Replaced,
-	}, probe)
+		Replaced: cfg.Isolation.Replaced, Kept: cfg.programDirs(),
+	}
+	if err := seen.CheckReplaced(); err != nil {
+		return "", "", fmt.Errorf("isolate jobs: %w", err)
+	}
+	err = starter.Isolate(seen, probe)
 	switch {
 	case err == nil && probe != nil:
 		return isolation.User, "", nil
@@ -76,6 +81,21 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	}
 	cfg.Logger.Warn("jobs are not isolated: they can read what this task tracker can, its keys included", "reason", err)
 	return isolation.None, err.Error(), nil
+}
+
+// programDirs returns the directories with the programs that this process executes: its own, in which those of the other
+// daemons usually are, and the health script.
+func (cfg *Config) programDirs() []string {
+	var dirs []string
+	if exe, err := os.Executable(); err == nil {
+		dirs = append(dirs, filepath.Dir(exe))
+	}
+	if script := cfg.Health.Script; script != "" {
+		if path, err := filepath.Abs(script); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	return dirs
 }
 
 // startWorker starts a worker. The directories of all its jobs exist before: an isolated worker sees no

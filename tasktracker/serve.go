@@ -2,6 +2,7 @@ package tasktracker
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,26 @@ const (
 	maxHeader  = 16 << 10         // bytes
 )
 
+// Service configures the HTTP server for map outputs and logs.
+type Service struct {
+	Listen    string // address; port 0 takes a free one
+	Advertise string // host:port that other machines can reach; empty: the listening address
+
+	// Serve and Dial are the TLS configurations of the server and of fetches from other
+	// trackers; nil: no TLS.
+	Serve, Dial *tls.Config
+
+	Names  listen.Names  // names of this machine that requests may use, beside addresses and localhost
+	Limits listen.Limits // of connections
+
+	// Audit records reads of logs and of profiles, and refusals, and must not wait; nil: they are not recorded.
+	Audit func(audit.Event)
+
+	// Metrics serves /metrics, and Profiles /debug/pprof/; nil: there is no such route.
+	Metrics, Profiles http.Handler
+	Admins            []string // with Serve, the users who may read profiles
+}
+
 // newServer returns the HTTP server of a task tracker. ReadTimeout also ends each
 // request's context after headerWait, so handlers of long answers must not use that
 // context.
@@ -49,9 +70,10 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
 	refusals := slog.New(sparselog.Handler(l.cfg.Logger.Handler()))
-	routes.Handle("/shuffle/{job}/", l.guard(refusals, identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
+	routes.Handle("/shuffle/{job}/", l.guard(refusals, identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath, l.meters.served)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(refusals, identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
+	l.observe(routes)
 	level := slog.LevelDebug
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate

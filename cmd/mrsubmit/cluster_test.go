@@ -76,35 +76,14 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Remaining: 2 << 20, Total: 3 << 20, Share: 0.5, Place: 1, Of: 1}
 		x.Holds = []wire.Hold{{Reason: "1 map waits for a slot near its input", Until: 7000}}
 		x.End, x.Deadline = 9000, 8500
+		x.Settings.Deadline = 7500 * time.Millisecond
+		x.Prediction = wire.Prediction{Earliest: 7 * time.Second, Likely: 8 * time.Second, Latest: 12 * time.Second}
 	}
 	return x, err
 }
 
 func (f *fakeJobTracker) Leadership() core.Leadership {
 	return core.Leadership{Leader: "jt1", Addr: f.addr, Epoch: 3, Leads: true}
-}
-
-func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
-	jobs, next, err := f.Jobs(ctx, after)
-	for _, j := range jobs {
-		if x, err := f.Explain(ctx, j.ID); err == nil && !j.State.Ended() {
-			all = append(all, x)
-		}
-	}
-	return all, next, err
-}
-
-// Jobs returns pages of one job.
-func (f *fakeJobTracker) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
-	i := 1 + slices.IndexFunc(f.jobs, func(j wire.JobStatus) bool { return j.ID == after })
-	if i >= len(f.jobs) {
-		return nil, next, nil
-	}
-	page = f.jobs[i : i+1]
-	if i+1 < len(f.jobs) {
-		next = page[0].ID
-	}
-	return page, next, nil
 }
 
 func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
@@ -151,8 +130,8 @@ func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
 	return nil
 }
 
-// Watch yields each job in its state, and then as succeeded.
-func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+// Changes yields each job in its state, and then as succeeded.
+func (f *fakeJobTracker) Changes(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	if f.recorder.state != 0 {
 		return f.recorder.Watch(ctx, ids)
 	}
@@ -176,6 +155,10 @@ func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[
 		}
 		yield(all, nil)
 	}
+}
+
+func (f *fakeJobTracker) Follow(context.Context) iter.Seq2[[]core.Listed, error] {
+	return func(func([]core.Listed, error) bool) {}
 }
 
 func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
@@ -206,14 +189,6 @@ func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID
 	return history.Find(files(), f.staging, id)
 }
 
-func (f *fakeJobTracker) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
-	return history.ReadPage(ctx, files(), f.staging, after)
-}
-
-func (f *fakeJobTracker) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
-	return history.ReadFlow(ctx, files(), f.staging, flow)
-}
-
 func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }
 
 func (f *fakeJobTracker) Voters() []web.Voter { return f.voters }
@@ -237,7 +212,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
 			},
 			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
-		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Ends: 70200 * time.Millisecond, Settings: wire.Settings{Deadline: 5 * time.Minute}},
+		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Settings: wire.Settings{Deadline: 5 * time.Minute, SLA: []wire.SLAStep{{After: 62 * time.Second, Cost: 3}, {After: 2 * time.Minute, Cost: 9}}},
+			Prediction: wire.Prediction{Earliest: 66 * time.Second, Likely: 70200 * time.Millisecond, Latest: 80 * time.Second}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
 	}
 	api := web.New(web.Config{Server: f, Voters: f})
@@ -257,8 +233,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 	t.Cleanup(server.Close)
 	f.addr = server.Listener.Addr().String()
 	f.trackers = []wire.TrackerStatus{
-		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true, Memory: wire.Offer{Total: 16 << 30, Used: 3 << 29}, Cores: wire.Offer{Total: 8}, Limits: "cgroup v2: memory"},
-		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full", Limits: "cgroup v2: memory"},
+		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true, Memory: wire.Offer{Total: 16 << 30, Used: 3 << 29}, Cores: wire.Offer{Total: 8}, Limits: "cgroup v2: memory", Isolation: "user"},
+		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full", Limits: "cgroup v2: memory", Isolation: "none"},
 	}
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
@@ -291,9 +267,17 @@ func TestQueries(t *testing.T) {
 		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…1m0s…in 10.2s…job_7_0003…failed", ""},
-		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s\n", ""},
-		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0003…failed…job_7_0004…in 4m0s, will cost 3 by its SLA, since it ends later than 1m2s…1m0s…in 10.2s (6s to 20s)…job_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\n", ""},
+		{"list -state failed,killed -name b*", 0, "NAME\njob_7_0003…bad\n", ""},
+		{"list -owner ann -since 2500000h -pool default", 0, "NAME\njob_7_0001…words\n", ""},
+		{"list -owner bob", 0, "OWNER  FLOW  NAME\n", ""},
+		{"list -state runing", 2, "", "mrsubmit list: -state runing: want some of waiting, preparing"},
+		{"list -since yesterday", 2, "", "-since yesterday: want a duration as 2h, a day as"},
+		{"history -name n*", 0, "JOB  STATE  ENDED  ELAPSED  OWNER  NAME\n", ""},
+		{"history -owner me -state failed", 0, "NAME\njob_6_0009…old", ""},
+		{"history -owner me job_6_0009", 2, "", "-since select jobs of a list, not of job_6_0009"},
+		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s (6s to 20s), will cost 3 by its SLA, since it ends later than 1m2s\n", ""},
+		{"list -json", 0, `[…"id": "job_7_0003"…"id": "job_7_0001"…"state": "succeeded"`, ""},
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},
@@ -345,7 +329,7 @@ func TestQueries(t *testing.T) {
 			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             oldest attempt_7_0002_m_000003_1000 on t?1, for 12s; slow ones get no second attempt: mapreduce.map.speculative is false\n" +
 			"             1 running attempt is speculative: beside a slow one of the same task\n" +
 			"             2 running attempts are of an earlier leader: times count from this leader's start\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
-			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
+			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: it will miss it by about 500ms\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},
@@ -369,7 +353,7 @@ func TestQueries(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
 		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2 (catching up, does not vote yet)\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded until 1970-01-01…ago): 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n…LIMITS OF ATTEMPTS  TRACKERS\ncgroup v2: memory   t1, t2\n\nLIMIT      USED              MOST USED BY\njobs       1 of at most 500  -\nuser-jobs  1 of at most 3    user ann\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2 (catching up, does not vote yet)\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded until 1970-01-01…ago): 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n…LIMITS OF ATTEMPTS  TRACKERS\ncgroup v2: memory   t1, t2\n\nISOLATION OF JOBS  TRACKERS\nuser               t1\nnone               t2\n\nLIMIT      USED              MOST USED BY\njobs       1 of at most 500  -\nuser-jobs  1 of at most 3    user ann\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9…"name": "user-jobs"…"of": "user ann"…"used": 1…"max": 3`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster drain: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},

@@ -16,9 +16,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// list prints a line for each job that the cluster knows.
+// list prints a line for each job that the cluster knows and the flags select.
 func (q *query) list(ctx context.Context) error {
-	jobs, err := q.cluster.Jobs(ctx)
+	asked, err := q.filter.query(time.Now())
+	if err != nil {
+		return err
+	}
+	jobs, err := q.cluster.Jobs(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -33,7 +37,7 @@ func (q *query) list(ctx context.Context) error {
 			state += ", suspended"
 		}
 		if s, err := j.Status(); err == nil {
-			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
+			deadline, ends = client.GoalText(&s), client.PredictionText(&s)
 		}
 		if j.Hidden {
 			rows = append(rows, []string{j.ID, state, j.Settings.Pool, "-", "-", "-", "-", elapsedText(j.ElapsedMillis), "-", j.Owner, cmp.Or(j.Flow, "-"), "(hidden)"})

@@ -59,8 +59,10 @@ type query struct {
 	excludeFor    time.Duration // 0: until it is readmitted
 	untilDrained  bool
 	newScheduling wire.Scheduling
-	limit         int   // jobs to list; 0: all
-	tail          int64 // bytes of each log; 0: all
+	limit         int    // jobs to list; 0: all
+	tail          int64  // bytes of each log; 0: all
+	output        string // file of a trace; empty: standard output
+	filter        jobFilter
 }
 
 // queryCommand makes the run function of a command that needs a cluster. The command takes flags,

@@ -154,6 +154,8 @@ func (l *leader) submitted(x *facts.Submitted, changed bool) {
 	}
 	for i := 0; changed && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
+		j.tally.awaitsFirst = true
+		l.c.counts.Submitted.Add(1)
 		l.logJob(j.facts, "job submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
 	l.answerSubmits(s)

@@ -24,7 +24,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
 	if c.leader != nil && !f.Ended() {
-		c.leader.setPredictedEnd(f, &s, now)
+		s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
 	}
 	return s, true
 }
@@ -35,9 +35,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
-	if f.Submission().Jobs() > 1 {
-		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
-	}
+	s.Flow = c.flowOf(f)
 	if f.Reduces() == 0 {
 		s.Maps.Done = f.CommittedTasks()
 	} else {
@@ -60,6 +58,14 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 		s.StoppedBy = c.facts.ID(stoppedBy)
 	}
 	return s
+}
+
+// flowOf returns the id of a job's flow; zero: it is alone.
+func (c *Core) flowOf(f *facts.Job) (id wire.FlowID) {
+	if f.Submission().Jobs() > 1 {
+		id = wire.FlowID(c.facts.ID(f.Submission().First()))
+	}
+	return id
 }
 
 // setGivenUp adds the tasks that were given up.
@@ -103,13 +109,6 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 
 // statusForecastAge is the maximum age of the forecast in a status.
 const statusForecastAge = 500 * time.Millisecond
-
-// setPredictedEnd adds the predicted end of a job that has not ended.
-func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
-	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
-		s.Ends = o.End - l.jobs[f.N()].spec.arrived
-	}
-}
 
 // status fills in the part of a status that only the leader knows, except the predicted end.
 func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {

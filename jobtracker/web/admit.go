@@ -29,9 +29,13 @@ func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !slices.Contains(x.roles, peer.Role) {
-			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
+			h.fail(w, r, forbidden("a peer with the role %s may not use this route", peer.Role))
 			return
 		}
+	}
+	if err := x.checkQuery(r); err != nil {
+		h.fail(w, r, err)
+		return
 	}
 	x.serve(w, r)
 }
@@ -85,8 +89,8 @@ func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.Respons
 	}
 }
 
-// logRefusal logs a request that its peer may not make, see also audit.
+// logRefusal logs a request that its peer may not make, unless there are too many. The audit log has all, see audit.
 func (h *handler) logRefusal(r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
-	h.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)
+	h.refusals.forbid(h.Logger, "a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)
 }

@@ -27,28 +27,28 @@ func auditedOf(r *http.Request) *audited {
 	return new(audited)
 }
 
-// audit serves a request, and records it if its route changes something or refuses it. A request
+// audit serves a request, and records it if its route changes something, is for administrators, or refuses it. A request
 // that belongs to another job tracker is recorded there.
 func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
 	a := &audited{on: r.PathValue("id")}
-	if r.Method == http.MethodGet && a.on == "" { // a watch. Elsewhere a caller could hide the job behind such text
-		a.on = strings.Join(r.URL.Query()["job"], " ")
+	if r.Method == http.MethodGet && a.on == "" { // a stream of events. Elsewhere a caller could hide the job behind such text
+		a.on = strings.Join(r.URL.Query()[jobParameter.name], " ")
 	}
 	r = r.WithContext(context.WithValue(r.Context(), auditedKey{}, a))
 	h.admit(x, w, r)
 	outcome := audit.Done
 	if a.err != nil {
-		p, status := problem(a.err)
-		switch {
+		switch p := problem(a.err); {
 		case p.Code == codeNotLeader:
 			return
-		case status == http.StatusForbidden:
+		case p.Status == http.StatusForbidden:
 			outcome = audit.Refused
 		default:
 			outcome = audit.Failed
 		}
 	}
-	if h.Audit == nil || outcome != audit.Refused && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && x.rule != admins
+	if h.Audit == nil || outcome != audit.Refused && reads {
 		return
 	}
 	e := audit.Event{Who: who(r), From: r.RemoteAddr, Action: x.action, On: a.on, Detail: a.detail, Outcome: outcome}

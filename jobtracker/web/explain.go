@@ -26,8 +26,10 @@ type (
 		Holds     []Hold    `json:"holds,omitempty"`
 		Now       time.Time `json:"now"` // on the clock of the other times
 		Submitted time.Time `json:"submitted,omitzero"`
-		End       time.Time `json:"end,omitzero"` // predicted
+		End       time.Time `json:"end,omitzero"` // of a job that has not ended, the likely one
 		Deadline  time.Time `json:"deadline,omitzero"`
+
+		Prediction *Prediction `json:"prediction,omitempty"` // of its end; the same as in the job's status
 	}
 
 	// Phase is a job's maps or its reduces.
@@ -101,7 +103,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 	e := Explanation{
 		Job: x.Job.String(), Name: x.Name, Pool: x.Pool, State: x.State.String(), Suspended: x.Suspended,
 		Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-		Now: now.UTC(), Submitted: timeOf(x.Submitted), End: timeOf(x.End), Deadline: timeOf(x.Deadline),
+		Now: now.UTC(), Submitted: timeOf(x.Submitted), End: timeOf(x.End), Deadline: timeOf(x.Deadline), Prediction: predictionOf(&x.Prediction, &x.Settings),
 	}
 	for i := range x.Phases {
 		p := &x.Phases[i]
@@ -145,24 +147,22 @@ func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
 	return explanationOf(&x, h.now()), nil
 }
 
-type explanationList struct {
-	Jobs []Explanation `json:"jobs"`
-	Next string        `json:"next,omitempty"` // as in a list of jobs
-}
-
 func (h *handler) explainAll(ctx context.Context, r *http.Request) (any, error) {
-	after, err := h.afterJob(r)
+	after, err := jobAfter(r.URL.Query())
 	if err != nil {
+		return nil, err
+	}
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	all, next, err := h.Server.Explanations(ctx, after)
 	if err != nil {
 		return nil, err
 	}
-	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all)), Next: cursor(next)}
+	now, answer := h.now(), Page[Explanation]{Items: make([]Explanation, 0, len(all)), Next: cursor(next)}
 	for i := range all {
 		if h.caller(r).MayView(all[i].Owner, all[i].Access) {
-			answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
+			answer.Items = append(answer.Items, explanationOf(&all[i], now))
 		}
 	}
 	return answer, nil
@@ -178,11 +178,7 @@ func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, erro
 
 // Explanations explains all jobs that have not ended.
 func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
-	all, err := allPages(func(after string) ([]Explanation, string, error) {
-		var answer explanationList
-		_, err := c.send(ctx, pageRequest("/v1/explain", after), &answer)
-		return answer.Jobs, answer.Next, err
-	})
+	all, err := allPages(ctx, c, "/v1/explain", nil, partOf[Explanation])
 	if err != nil {
 		return nil, fmt.Errorf("explain jobs: %w", err)
 	}

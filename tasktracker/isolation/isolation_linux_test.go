@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -22,7 +23,6 @@ const probeVariable = "QUERN_TEST_PROBE"
 const keyringVariable = "QUERN_TEST_KEYRING"
 
 func TestMain(m *testing.M) {
-	Enter()
 	if os.Getenv(keyringVariable) != "" {
 		fmt.Print(unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true))
 		os.Exit(0)
@@ -79,12 +79,41 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestStartCopiesNothing: the start of a helper does not copy the memory of the daemon, which would then have a page fault
+// for each page that it writes.
+func TestStartCopiesNothing(t *testing.T) {
+	skipIfNotPermitted(t)
+	const pages = 4096
+	held, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(held) }()
+	_ = unix.Madvise(held, unix.MADV_NOHUGEPAGE) // fails without huge pages
+	write := func() (faults int64) {
+		var before, after unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // never fails
+		for i := 0; i < len(held); i += os.Getpagesize() {
+			held[i]++
+		}
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+		return after.Minflt - before.Minflt
+	}
+	write()
+	if err := (&Config{}).Probe(filepath.Join(t.TempDir(), "probe"), nil); err != nil {
+		t.Skipf("this machine does not isolate jobs: %v", err)
+	}
+	if faults := write(); faults > pages/2 {
+		t.Errorf("%d pages needed %d page faults after the start of a helper", pages, faults)
+	}
+}
+
 // TestProbeNamesStep: an error of the helper names the step that failed.
 func TestProbeNamesStep(t *testing.T) {
 	skipIfNotPermitted(t)
 	dir := t.TempDir()
-	plan := &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []Step{{Kind: Bind, At: "/x", From: dir + "/none"}}}
-	from, err := plan.Pipe()
+	plan := &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []enter.Step{{Kind: enter.Bind, At: "/x", From: dir + "/none"}}}
+	from, err := Pipe(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +123,13 @@ func TestProbeNamesStep(t *testing.T) {
 	cmd.SysProcAttr = new(syscall.SysProcAttr)
 	Command(cmd, from, false)
 	out, err := cmd.CombinedOutput()
-	if want := failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
+	if want := enter.Failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
 		t.Errorf("%v: %q, want %q", err, out, want)
 	}
 }
 
 // render writes steps as text, without those that every plan has.
-func render(steps []Step, below string) (lines []string) {
+func render(steps []enter.Step, below string) (lines []string) {
 	for _, s := range steps {
 		if !strings.HasPrefix(s.At, below) {
 			continue

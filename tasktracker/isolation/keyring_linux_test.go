@@ -29,7 +29,7 @@ func TestKeyring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := plan.Pipe()
+	from, err := Pipe(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestKeyring(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer exe.Close()
-	cmd := exec.Command(executable)
+	cmd := exec.Command("true")
 	cmd.Env = []string{keyringVariable + "=1"}
 	cmd.ExtraFiles = []*os.File{exe, exe, exe}
 	cmd.SysProcAttr = new(syscall.SysProcAttr)

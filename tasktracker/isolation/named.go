@@ -106,6 +106,9 @@ func (p *planner) output(url string) error {
 		}
 		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
 	}
+	if slices.Contains(p.kept, parent) {
+		return fmt.Errorf("output %s is in %s, where programs of the task tracker are: jobs cannot write there (-isolation namespace): choose another directory", url, parent)
+	}
 	if file := p.hiddenFile(parent); file != "" {
 		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)
 	}
