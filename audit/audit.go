@@ -244,9 +244,9 @@ func (l *Log) narrow(name string, info fs.FileInfo, chmod func(fs.FileMode) erro
 	return nil
 }
 
-// narrowOld narrows a rotated file, which may be missing.
+// narrowOld narrows a rotated file, which may be missing. The log may be a link, and so are its rotated files then.
 func (l *Log) narrowOld(name string) error {
-	info, err := os.Lstat(name)
+	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -147,6 +147,11 @@ func TestNarrowed(t *testing.T) {
 	}
 	wide(name)
 	wide(name + ".4")
+	elsewhere := filepath.Join(t.TempDir(), "kept") // also if the log, and so its rotated files, are links
+	wide(elsewhere)
+	if err := os.Symlink(elsewhere, name+".3"); err != nil {
+		t.Fatal(err)
+	}
 	var logged bytes.Buffer
 	l, err := Open(name, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
@@ -154,9 +159,10 @@ func TestNarrowed(t *testing.T) {
 	}
 	check(name)
 	check(name + ".4")
+	check(elsewhere)
 	l.Record(Event{On: "1"})
 	l.Close()
-	if n := strings.Count(logged.String(), "other users had access"); n != 2 || !strings.Contains(logged.String(), name+".4") {
+	if n := strings.Count(logged.String(), "other users had access"); n != 3 || !strings.Contains(logged.String(), name+".4") {
 		t.Errorf("logged is %s", &logged)
 	}
 	l = newLog(name, 1<<20, slog.New(slog.DiscardHandler))

@@ -9,10 +9,14 @@ type Users interface {
 	// calls with a user return the same one.
 	ActAs(user string) FS
 
+	// ActOnceAs is ActAs, and keeps nothing after done.
+	ActOnceAs(user string) (f FS, done func())
+
 	// Owner returns the short name of the owner of a file or directory.
 	Owner(name string) (string, error)
 
-	// Share makes a directory unless it exists, and adds permissions to it: bits of Unix, such as 01777.
+	// Share makes a directory unless it exists, and adds permissions to it: bits of Unix, such as 01777. If it
+	// belongs to another user, the error is fs.ErrPermission.
 	Share(name string, bits uint32) error
 
 	// MakeOwn makes a directory of mode 0700 that belongs to the process's user. It may exist, with

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -43,6 +44,9 @@ func (s *Server) filesOf(owner, name string) dfs.FS {
 	return dfs.ActingAs(s.cfg.FS, name, owner)
 }
 
+// maxUserErrors limits the errors of cleanUsers, since users can make any number of directories.
+const maxUserErrors = 10
+
 // cleanUsers removes old programs and submissions in the directories of users, as each of them. A
 // directory that belongs to another user than its name says is left alone: anyone may make one.
 func (s *Server) cleanUsers(c core.Tidy, now time.Time) error {
@@ -55,19 +59,36 @@ func (s *Server) cleanUsers(c core.Tidy, now time.Time) error {
 		return fmt.Errorf("tidy directories of users: %w", err)
 	}
 	var errs []error
+	more := 0
 	for _, dir := range dirs {
 		user := dfs.Base(dir.Name)
+		if identity.CheckName(user) != nil {
+			continue // no user's
+		}
 		owner, err := users.Owner(dir.Name)
 		if err == nil && owner != dfs.ShortName(user) {
 			err = fmt.Errorf("%s belongs to %s", dir.Name, owner)
 		}
 		if err == nil {
-			f := users.ActAs(user)
-			err = errors.Join(removePrograms(f, dir.Name, now, c.Programs), removeUnused(f, dir.Name, now, c.Submissions))
+			err = cleanUser(users, user, dir.Name, c, now)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case len(errs) < maxUserErrors:
 			errs = append(errs, fmt.Errorf("tidy the directory of user %s: %w", user, err))
+		default:
+			more++
 		}
 	}
+	if more > 0 {
+		errs = append(errs, fmt.Errorf("tidy the directories of %d more users: similar errors", more))
+	}
 	return errors.Join(errs...)
+}
+
+// cleanUser cleans the directory of a user. Afterwards nothing of the user stays in memory.
+func cleanUser(users dfs.Users, user, dir string, c core.Tidy, now time.Time) (err error) {
+	f, done := users.ActOnceAs(user)
+	defer done()
+	return errors.Join(removePrograms(f, dir, now, c.Programs), removeUnused(f, dir, now, c.Submissions))
 }

@@ -2,6 +2,7 @@ package jobtracker
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -103,6 +104,18 @@ func TestShareStaging(t *testing.T) {
 	}
 }
 
+// TestShareStagingOfAnother: a staging directory that another user has made with all permissions is refused. Its owner
+// could replace the directories of users.
+func TestShareStagingOfAnother(t *testing.T) {
+	f := dfstest.Users(mem.New(1<<20), "quern", nil)
+	if err := f.(dfs.Users).ActAs("eve").(dfs.Users).Share(stagingURL, usersBits); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ShareStaging(f, stagingURL); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the staging directory belongs to eve: %v", err)
+	}
+}
+
 // TestCleanUsers: old files of users are removed as these users. A directory that another user has made
 // is left alone, since acting as the user with its name could do harm.
 func TestCleanUsers(t *testing.T) {
@@ -140,6 +153,18 @@ func TestCleanUsers(t *testing.T) {
 	err := s.cleanUsers(core.Tidy{Submissions: map[string]bool{dfs.Base(used): true}}, time.Now().Add(365*24*time.Hour))
 	if err == nil || !strings.Contains(err.Error(), "users/hdfs belongs to eve") {
 		t.Error(err)
+	}
+	// A user can make any number of directories.
+	for n := range 3 * maxUserErrors {
+		for _, name := range []string{"carl@%d", "no name %d"} {
+			if err := users.ActAs("eve").Mkdir(wire.UserStaging(stagingURL, fmt.Sprintf(name, n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = s.cleanUsers(core.Tidy{Submissions: map[string]bool{dfs.Base(used): true}}, time.Now().Add(365*24*time.Hour))
+	if err == nil || strings.Count(err.Error(), "\n") != maxUserErrors || strings.Contains(err.Error(), "no name") || !strings.Contains(err.Error(), "of 21 more users") {
+		t.Errorf("after many directories: %v", err)
 	}
 	for _, name := range staged {
 		kept := name == used || !strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann"))

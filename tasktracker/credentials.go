@@ -25,7 +25,7 @@ func (l *loop) prepare(c core.StartWorker, staged *program.Submission) (*wire.Su
 	if err != nil {
 		return nil, nil, err
 	}
-	sub, exe, err := staged.PrepareFrom(files, c.Digest)
+	sub, exe, err := staged.PrepareFor(c.Owner, files, c.Digest)
 	if errors.Is(err, dfs.ErrActAs) {
 		err = &credentials.RefusedError{Err: err}
 	}

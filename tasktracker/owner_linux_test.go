@@ -23,10 +23,13 @@ type usersFS struct {
 	opened map[string]string // user by file
 }
 
-func (f usersFS) ActAs(user string) dfs.FS     { f.user = user; return f }
-func (f usersFS) Owner(string) (string, error) { return "", nil }
-func (f usersFS) Share(string, uint32) error   { return nil }
-func (f usersFS) MakeOwn(string) error         { return nil }
+var _ dfs.Users = usersFS{}
+
+func (f usersFS) ActAs(user string) dfs.FS               { f.user = user; return f }
+func (f usersFS) ActOnceAs(user string) (dfs.FS, func()) { return f.ActAs(user), func() {} }
+func (f usersFS) Owner(string) (string, error)           { return "", nil }
+func (f usersFS) Share(string, uint32) error             { return nil }
+func (f usersFS) MakeOwn(string) error                   { return nil }
 
 func (f usersFS) Open(name string) (dfs.File, error) {
 	if f.user == "eve" {

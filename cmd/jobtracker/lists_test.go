@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/groups"
 )
 
 // TestLists: flags with lists of users take groups, if -groups says who is in them. A list that could mean
@@ -39,5 +40,17 @@ func TestLists(t *testing.T) {
 		if err != nil || !slices.Equal(o.admins, c.admins) || !slices.Equal(o.adminGroups, c.groups) {
 			t.Errorf("%q: %v, %+v", c.args, err, o)
 		}
+	}
+}
+
+// TestUnknownGroups: groups in flags that the file does not have are named once. A group without users is known.
+func TestUnknownGroups(t *testing.T) {
+	table, err := groups.Parse([]byte("ops:::olga\nempty:::\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &options{adminGroups: []string{"ops", "opps", "empty"}, viewACL: "ann staff,opps,ops"}
+	if got := o.unknownGroups(table); !slices.Equal(got, []string{"opps", "staff"}) {
+		t.Error(got)
 	}
 }

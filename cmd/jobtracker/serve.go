@@ -79,6 +79,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		if j.users, err = groups.Open(o.groups, j.log); err != nil {
 			return daemon.Usagef("-groups: %v", err)
 		}
+		for _, name := range o.unknownGroups(j.users.Table()) {
+			j.log.Warn("a group of -acl-view or -admins has no line in the -groups file, so no user is in it", "group", name)
+		}
 	}
 	record, closeAudit, err := o.security.Audit(j.log)
 	if err != nil {

@@ -39,6 +39,7 @@ type fakeHDFS struct {
 	excluded []string // of the last request for a block
 	modes    []uint64 // of new files and directories
 	existing map[string]bool
+	owner    string // of all directories; empty: there are none. Calls come from u
 }
 
 // newFakeHDFS makes an FS of hdfs://nn with a fake NameNode.
@@ -78,6 +79,15 @@ func (h *fakeHDFS) Execute(method string, req, resp proto.Message) error {
 		h.modes = append(h.modes, field(part(req, "masked"), "perm").Uint())
 		if method == "create" {
 			proto.Merge(resp, message("CreateResponse", "fs", message("HdfsFileStatus", "fileId", uint64(7))))
+		}
+	case "getFileInfo":
+		if h.owner != "" {
+			proto.Merge(resp, message("GetFileInfoResponse", "fs", message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(1), "owner", h.owner,
+				"permission", permission(0o1777))))
+		}
+	case "setPermission":
+		if h.owner != "u" {
+			return refusal{rejected{"org.apache.hadoop.security.AccessControlException", "Permission denied. user=u is not the owner"}}
 		}
 	case "rename2":
 		to := field(req, "dst").String()

@@ -42,6 +42,12 @@ func (f *FS) ActAs(user string) dfs.FS {
 	return f.acting[user]
 }
 
+// ActOnceAs implements dfs.Users.
+func (f *FS) ActOnceAs(user string) (other dfs.FS, done func()) {
+	acting := f.As(user)
+	return acting, func() { acting.Close() }
+}
+
 // Owner implements dfs.Users.
 func (f *FS) Owner(name string) (string, error) {
 	c, path, name, err := f.resolve("stat", name)
@@ -56,7 +62,8 @@ func (c *cluster) setPermission(path string, bits uint32) error {
 	return c.call("setPermission", message("SetPermissionRequest", "src", path, "permission", permission(bits)), message("SetPermissionResponse"))
 }
 
-// Share implements dfs.Users.
+// Share implements dfs.Users. It sets the mode of a directory that has it already, too: the NameNode lets only the owner do
+// that. Another owner could remove and replace what is in the directory.
 func (f *FS) Share(name string, bits uint32) error {
 	c, path, name, err := f.resolve("share", name)
 	if err != nil {
@@ -75,11 +82,8 @@ func (f *FS) Share(name string, bits uint32) error {
 		return failure("share", name, syscall.ENOTDIR)
 	}
 	has := s.GetPermission().GetPerm()
-	if has&bits == bits {
-		return nil
-	}
 	if err = c.setPermission(path, has|bits); errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("its mode is %04o and must become %04o: %w", has, has|bits, err)
+		err = fmt.Errorf("it belongs to %s, its mode is %04o and must become %04o: %w", s.GetOwner(), has, has|bits, err)
 	}
 	return failure("share", name, err)
 }

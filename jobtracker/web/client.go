@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -43,8 +44,12 @@ type Client struct {
 
 var _ client.Cluster = (*Client)(nil)
 
-// maxAnswer limits the bytes of an answer, and of a line of a watch.
-const maxAnswer = 64 << 20
+// maxAnswer limits the bytes of an answer, and of a line of a watch. maxHistory limits those of a history: 100,000 attempts
+// with error texts have 90 MB.
+const (
+	maxAnswer  = 64 << 20
+	maxHistory = 256 << 20
+)
 
 // NewClient makes a client of the cluster with job trackers at these host:port addresses. It
 // connects at the first request.
@@ -91,6 +96,7 @@ type request struct {
 	path        string
 	contentType string
 	body        []byte
+	maxAnswer   int // bytes; 0: maxAnswer
 }
 
 func jsonRequest(method, path string, v any) request {
@@ -180,7 +186,7 @@ func (c *Client) sendTo(ctx context.Context, addr string, limit time.Duration, q
 	if resp.StatusCode != http.StatusOK {
 		return answerError(addr, resp)
 	}
-	body, err := readAll(resp.Body)
+	body, err := readAll(resp.Body, cmp.Or(q.maxAnswer, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("%s: read answer: %w", addr, err)
 	}
@@ -221,10 +227,10 @@ func answerError(addr string, resp *http.Response) error {
 	return e
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("it is longer than %d bytes", maxAnswer)
+func readAll(r io.Reader, most int) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(body) > most {
+		err = fmt.Errorf("it is longer than %d bytes", most)
 	}
 	return body, err
 }

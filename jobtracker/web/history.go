@@ -105,7 +105,7 @@ func (h *handler) history(ctx context.Context, r *http.Request) (any, error) {
 // History returns the history of an ended job. It fails with fs.ErrNotExist if there is none.
 func (c *Client) History(ctx context.Context, id wire.JobID) (*History, error) {
 	past := new(History)
-	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/history"}, past)
+	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/history", maxAnswer: maxHistory}, past)
 	return past, err
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -79,5 +80,22 @@ func TestFlowHistoriesAreHidden(t *testing.T) {
 		if strings.Contains(w.Body.String(), "secret") != sees || !strings.Contains(w.Body.String(), `"owner":"ann"`) || strings.Contains(w.Body.String(), `"token"`) {
 			t.Errorf("%s gets %s", user, w.Body)
 		}
+	}
+}
+
+// TestLongHistory: a history may be longer than other answers.
+func TestLongHistory(t *testing.T) {
+	blanks := strings.Repeat(" ", 1<<20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "{")
+		for range maxAnswer >> 20 {
+			io.WriteString(w, blanks)
+		}
+		io.WriteString(w, "}")
+	}))
+	defer server.Close()
+	c := NewClient([]string{server.Listener.Addr().String()})
+	if _, err := c.History(t.Context(), wire.JobID{Start: 1, N: 1}); err != nil {
+		t.Error(err)
 	}
 }

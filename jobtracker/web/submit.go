@@ -85,7 +85,7 @@ func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID,
 		return nil, fmt.Errorf("submit: %w", err)
 	}
 	var answer submitted
-	uncertain, err := c.send(ctx, request{http.MethodPost, submissionsPath, frameType, frame}, &answer)
+	uncertain, err := c.send(ctx, request{method: http.MethodPost, path: submissionsPath, contentType: frameType, body: frame}, &answer)
 	switch {
 	case err == nil:
 	case errors.Is(err, admission.ErrBadSubmission):

@@ -118,6 +118,17 @@ func (a *Account) giveAll(r *os.Root, top, name string) error {
 	return nil
 }
 
+// OwnerError reports a file of another account, for example as the account of an owner has changed.
+type OwnerError struct {
+	Name    string
+	UID     uint32
+	Account *Account
+}
+
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("%s belongs to user %d, not to user %d of %s", e.Name, e.UID, e.Account.UID, e.Account.Name)
+}
+
 // mayGive reports whether a file is this process's, so that the account can get it. Files that are the
 // account's already need nothing. Others are refused: a file with a second name may be in use elsewhere, and another user may have
 // put a file into a directory that all can write.
@@ -129,7 +140,7 @@ func (a *Account) mayGive(info fs.FileInfo, name string) (bool, error) {
 	case st.Uid == a.UID:
 		return false, nil
 	case int(st.Uid) != os.Geteuid():
-		return false, fmt.Errorf("%s belongs to user %d, not to user %d of %s", name, st.Uid, a.UID, a.Name)
+		return false, &OwnerError{Name: name, UID: st.Uid, Account: a}
 	case info.IsDir() && info.Mode().Perm()&0o022 != 0:
 		return false, fmt.Errorf("other users can write %s: its mode is %v", name, info.Mode().Perm())
 	case !info.IsDir() && st.Nlink != 1:

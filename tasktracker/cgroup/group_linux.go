@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,11 +18,13 @@ type Group struct {
 	name   string
 	handle *os.File // of the group of version 2, until Started
 
-	mu   sync.Mutex
+	limiting sync.Mutex // held while the kernel writes limits, which may take long
+	last     Limits     // of the last Limit
+	old      counts     // until the last Limit
+
+	mu   sync.Mutex // never held long, so that Kill does not wait
 	dirs []groupDir // those that exist: version 2 first, version 1 once the worker was moved
-	last Limits     // of the last Limit
 	gone bool       // after Remove
-	old  counts     // until the last Limit
 }
 
 // counts is how often the kernel has enforced something.
@@ -58,17 +61,18 @@ func (c *Group) Limit(pid int, l Limits) error {
 	if c == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.limiting.Lock()
+	defer c.limiting.Unlock()
 	if l.Weight == 1 {
 		l.Weight = 0
 	}
-	if c.gone {
+	dirs, gone := c.existing()
+	if gone {
 		return nil
 	}
 	var err error
 	if l != c.last {
-		for _, d := range c.dirs {
+		for _, d := range dirs {
 			err = errors.Join(err, d.limit(d.path, &l, d.limits))
 		}
 		c.last = l
@@ -80,6 +84,23 @@ func (c *Group) Limit(pid int, l Limits) error {
 		c.old = c.counts()
 	}
 	return err
+}
+
+// existing returns the directories of the group.
+func (c *Group) existing() (dirs []groupDir, gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.dirs), c.gone
+}
+
+// add adds a directory, unless the group is gone.
+func (c *Group) add(d groupDir) (ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.dirs = append(c.dirs, d)
+	}
+	return !c.gone
 }
 
 // join moves a worker and its descendants into limited groups of version 1, unless it is there.
@@ -95,7 +116,9 @@ func (c *Group) join(pid int, l *Limits) error {
 		if err := errors.Join(h.limit(path, l, h.limits), h.move(path, pid, c.groups.cfg.Children)); err != nil {
 			return fmt.Errorf("move process %d into %s: %w", pid, path, errors.Join(err, h.sys.rmdir(path)))
 		}
-		c.dirs = append(c.dirs, groupDir{h, path})
+		if !c.add(groupDir{h, path}) {
+			return h.remove(path, time.Now().Add(c.groups.cfg.Wait))
+		}
 	}
 	return nil
 }
@@ -119,7 +142,8 @@ func (h *hierarchy) move(group string, pid int, children func(int) []int) error 
 }
 
 func (c *Group) in(h *hierarchy) bool {
-	for _, d := range c.dirs {
+	dirs, _ := c.existing()
+	for _, d := range dirs {
 		if d.hierarchy == h {
 			return true
 		}
@@ -128,7 +152,8 @@ func (c *Group) in(h *hierarchy) bool {
 }
 
 func (c *Group) counts() (n counts) {
-	for _, d := range c.dirs {
+	dirs, _ := c.existing()
+	for _, d := range dirs {
 		for _, controller := range d.limits {
 			switch {
 			case controller == memory && d.version == 2:
@@ -150,15 +175,16 @@ func (c *Group) Exhausted() (e Exhausted) {
 	if c == nil {
 		return e
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.limiting.Lock()
+	defer c.limiting.Unlock()
 	now := c.counts()
 	e.Tasks = now.refused > c.old.refused
 	e.Memory = now.killed > c.old.killed && now.reached > c.old.reached
 	if !e.Memory {
 		return e
 	}
-	for _, d := range c.dirs {
+	dirs, _ := c.existing()
+	for _, d := range dirs {
 		for _, file := range []string{"memory.peak", "memory.max_usage_in_bytes"} {
 			e.Peak = max(e.Peak, parseBytes(get(d.path, file)))
 		}
@@ -171,12 +197,11 @@ func (c *Group) Members() (list []int, ok bool) {
 	if c == nil {
 		return nil, false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.dirs) == 0 {
+	dirs, _ := c.existing()
+	if len(dirs) == 0 {
 		return nil, false
 	}
-	return parsePids(get(c.dirs[0].path, "cgroup.procs")), true
+	return parsePids(get(dirs[0].path, "cgroup.procs")), true
 }
 
 // Whole reports whether Kill kills all processes at once, also those that start meanwhile.
@@ -187,9 +212,8 @@ func (c *Group) Kill() {
 	if c == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.dirs {
+	dirs, _ := c.existing()
+	for _, d := range dirs {
 		d.kill(d.path)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -287,6 +288,44 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
+// TestKillWhileLimited: Kill does not wait for a Limit for which the kernel takes long.
+func TestKillWhileLimited(t *testing.T) {
+	_, cfg := newFake(t, "memory", "")
+	g, found := Open(cfg)
+	w := g.Add()
+	if w == nil {
+		t.Fatal(found)
+	}
+	w.Started()
+	dir := w.dirs[0].path
+	slow := filepath.Join(dir, "memory.max")
+	if err := errors.Join(os.Remove(slow), syscall.Mkfifo(slow, 0o600)); err != nil { // an open waits for a reader
+		t.Fatal(err)
+	}
+	limited := make(chan error, 1)
+	go func() { limited <- w.Limit(0, Limits{Memory: 1 << 20}) }()
+	for get(dir, "memory.swap.max") == "" { // written before
+		runtime.Gosched()
+	}
+	killed := make(chan struct{})
+	go func() {
+		w.Kill()
+		close(killed)
+	}()
+	select {
+	case <-killed:
+	case <-time.After(30 * time.Second):
+		t.Error("a kill waits for a limit")
+	}
+	if _, err := os.ReadFile(slow); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-limited; err != nil {
+		t.Error(err)
+	}
+	<-killed
+}
+
 // TestAgain: another daemon has removed this one's empty group. The next worker has one again.
 func TestAgain(t *testing.T) {
 	for _, versions := range [][2]string{{"memory pids cpu", ""}, {"", "memory pids cpu"}} {
@@ -297,7 +336,28 @@ func TestAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		all := func() []string { return globbed(k.dir + "/*/svc/" + prefix + "*") }
+		for _, group := range all() {
+			if err := k.mkdir(group + "/9"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		own, record := all(), cfg.File
 		cfg.File += "2"
+		if other, _ := Open(cfg); len(all()) != len(own)+len(other.all()) || len(globbed(k.dir+"/*/svc/"+prefix+"*/9")) != len(own) {
+			t.Errorf("new groups of another daemon are removed: %v are left", all())
+		} else if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.File = record + "3"
+		old := time.Now().Add(-2 * spareAge)
+		for _, group := range own {
+			for _, dir := range []string{group + "/9", group} {
+				if err := os.Chtimes(dir, old, old); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		second, _ := Open(cfg)
 		if n := len(globbed(k.dir + "/*/svc/" + prefix + "*")); n != len(second.all()) {
 			t.Errorf("%d groups of daemons after the second start, want %d", n, len(second.all()))

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -223,6 +224,16 @@ func number(n int64, none string) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// spareAge is the age at which an empty group is removed. A daemon may be about to start a process in a younger one.
+const spareAge = time.Minute
+
+// young reports whether a group may be younger than spareAge. The kernel tells since when it has the directory in memory,
+// which may be later than its beginning.
+func young(group string) bool {
+	info, err := os.Stat(group)
+	return err == nil && time.Since(info.ModTime()) < spareAge
+}
+
 // removeEmpty removes the empty groups of all daemons, as most belong to killed ones. A live daemon
 // makes its group again.
 func (h *hierarchy) removeEmpty() {
@@ -231,10 +242,15 @@ func (h *hierarchy) removeEmpty() {
 		if !strings.HasPrefix(name, prefix) || h.version == 2 && !strings.Contains(get(group, "cgroup.events"), "populated 0") {
 			continue
 		}
+		spared := young(group) // before a removal in it changes its time
 		for _, worker := range groupsIn(group) {
-			_ = h.sys.rmdir(filepath.Join(group, worker)) // the kernel keeps groups in use
+			if dir := filepath.Join(group, worker); !young(dir) {
+				_ = h.sys.rmdir(dir) // the kernel keeps groups in use
+			}
 		}
-		_ = h.sys.rmdir(group)
+		if !spared {
+			_ = h.sys.rmdir(group)
+		}
 	}
 }
 

@@ -19,7 +19,14 @@ import (
 // probeVariable makes the test binary hide its memory, as a daemon does, and probe in a directory.
 const probeVariable = "QUERN_TEST_PROBE"
 
+// keyringVariable makes the test binary print the number of its session's keyring.
+const keyringVariable = "QUERN_TEST_KEYRING"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(keyringVariable) != "" {
+		fmt.Print(unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true))
+		os.Exit(0)
+	}
 	if dir := os.Getenv(probeVariable); dir != "" {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		for data, c := range map[string]Config{

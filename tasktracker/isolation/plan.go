@@ -159,7 +159,10 @@ func (p *planner) worker(w *Worker) error {
 		return err
 	}
 	for _, dir := range w.Jobs {
-		if w.Account.MakeDir(dir) != nil {
+		if err := w.Account.MakeDir(dir); err != nil {
+			if err := ofOther(err); err != nil {
+				return err
+			}
 			continue // a bad disk, on which no attempt starts
 		}
 		if err := p.showOwn(dir, enter.Step{Write: true, Optional: true}); err != nil {

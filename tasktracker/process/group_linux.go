@@ -26,6 +26,8 @@ func (w *process) reap() error {
 	awaitExit(w.pid())
 	w.Kill()
 	awaitGroup(w.pid())
+	w.limiting.Lock()
+	defer w.limiting.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reaped = true

@@ -49,6 +49,26 @@ func (p *Starter) isolate(program *workers.Program, dir string) (env []string, p
 	return env, plan, err
 }
 
+// planned is what Plan finds out about a worker.
+type planned struct {
+	env  []string
+	plan *os.File // nil: it is not isolated
+}
+
+// Plan looks at the files that the submission names. Any goroutine may call it, and only Start after it.
+func (p *Starter) Plan(program *workers.Program, dir string) (release func(), err error) {
+	env, plan, err := p.isolate(program, dir)
+	if err != nil {
+		return nil, err
+	}
+	program.Planned = planned{env, plan}
+	return func() {
+		if plan != nil {
+			plan.Close()
+		}
+	}, nil
+}
+
 // noHome is the home directory of an account without one: a private directory of the worker.
 const noHome = "/tmp"
 

@@ -176,13 +176,14 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 	}
 	defer workerOut.Close()
 
-	env, plan, err := p.isolate(program, dir)
-	if err != nil {
-		return nil, errors.Join(err, trackerOut.Close(), trackerIn.Close())
+	if program.Planned == nil {
+		release, err := p.Plan(program, dir)
+		if err != nil {
+			return nil, errors.Join(err, trackerOut.Close(), trackerIn.Close())
+		}
+		defer release()
 	}
-	if plan != nil {
-		defer plan.Close()
-	}
+	env, plan := program.Planned.(planned).env, program.Planned.(planned).plan
 	command := func() *exec.Cmd {
 		cmd := exec.Command(executable, sub.Program.Args...)
 		cmd.Dir = dir
@@ -239,6 +240,8 @@ type process struct {
 	in        *os.File // conn reads from it
 	logs      *attemptlog.Streams
 
+	limiting sync.Mutex // excludes a Limit while the process is reaped; the kernel may make Limit wait, but not Kill
+
 	mu     sync.Mutex
 	reaped bool   // another process or group may have its number
 	limit  Limits // last limit
@@ -293,10 +296,11 @@ func (w *process) Wait() error {
 	w.logs.End()
 	w.meter.forget(w)
 	w.mu.Lock()
-	if reason := w.limit.exhausted(w.group); reason != "" {
+	limit := w.limit
+	w.mu.Unlock()
+	if reason := limit.exhausted(w.group); reason != "" {
 		err = errors.New(reason)
 	}
-	w.mu.Unlock()
 	w.group.Remove()
 	// A process that left the group may keep the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(workers.EndGrace))
@@ -306,13 +310,16 @@ func (w *process) Wait() error {
 // Limit limits the process and its children together.
 func (w *process) Limit(job core.Limit, exceeded func(reason string)) {
 	limit := w.max.Of(job)
+	w.limiting.Lock()
 	w.mu.Lock()
 	w.limit = limit
+	reaped := w.reaped
+	w.mu.Unlock()
 	var err error
-	if !w.reaped {
+	if !reaped {
 		err = w.group.Limit(w.pid(), limit.group())
 	}
-	w.mu.Unlock()
+	w.limiting.Unlock()
 	if err != nil && w.max.limitsCores() {
 		exceeded(fmt.Sprintf("its cores could not be limited: %v", err)) // nothing else limits them
 		return

@@ -16,17 +16,17 @@ type executable struct {
 }
 
 // newCopy returns an empty copy. If the system permits no memfds that can be executed, it is a file.
-func newCopy(dir, hash string, inMemory bool) (executable, error) {
+func newCopy(dir, as string, inMemory bool) (executable, error) {
 	if inMemory {
-		fd, err := createMemfd("quern-" + hash[:16])
+		fd, err := createMemfd("quern-" + as[:16])
 		if err == nil {
-			return executable{file: os.NewFile(uintptr(fd), "memfd of program "+hash), memfd: true}, nil
+			return executable{file: os.NewFile(uintptr(fd), "memfd of program "+as), memfd: true}, nil
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return executable{}, err
 	}
-	name := filepath.Join(dir, hash+".part")
+	name := filepath.Join(dir, as+".part")
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return executable{}, err
 	}

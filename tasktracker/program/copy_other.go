@@ -17,11 +17,11 @@ type executable struct {
 func executesMemfds(func(*os.File) bool) bool { return false }
 
 // newCopy returns an empty copy.
-func newCopy(dir, hash string, _ bool) (executable, error) {
+func newCopy(dir, as string, _ bool) (executable, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return executable{}, err
 	}
-	name := filepath.Join(dir, hash+".part")
+	name := filepath.Join(dir, as+".part")
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return executable{}, err
 	}

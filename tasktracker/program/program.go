@@ -9,10 +9,13 @@
 // (vm.memfd_noexec, or a security module such as SELinux), a copy is a file that is removed before it
 // is written. The first copy tries out what the security modules permit.
 //
+// A job that runs with this process's user can change such a file by its descriptor, once no worker executes it. So only
+// submissions of one owner share a copy.
+//
 // Files below [Dir] in the tracker's directory:
 //
-//	<sha-256>.part  a copy in progress; on Linux only until it is open
-//	<sha-256>       a complete copy, only on systems other than Linux
+//	<sha-256>.<number>.part  a copy in progress; on Linux only until it is open
+//	<sha-256>.<number>       a complete copy, only on systems other than Linux
 //
 // The tracker removes copies of an earlier process before it makes a Store.
 //
@@ -71,7 +74,8 @@ type Store struct {
 	mu          sync.Mutex
 	memory      int64                  // bytes of all memfds
 	submissions map[string]*Submission // by staging URL
-	byHash      map[string]*program
+	byHash      map[copyKey]*program
+	copies      int        // number of the last one
 	unused      []*program // memfds without a submission, the longest unused first
 }
 
@@ -82,14 +86,19 @@ type Submission struct {
 	root    string // the cluster's staging directory
 
 	// Guarded by store.mu.
+	owner   string
 	staged  *wire.Submission
 	digest  []byte   // of staged
 	program *program // nil: it runs in place
 }
 
+// copyKey names a copy.
+type copyKey struct{ owner, hash string }
+
 // program is a copy of an executable.
 type program struct {
-	hash    string
+	copyKey
+	number  int
 	copy    executable
 	users   map[*Submission]bool
 	ready   chan struct{} // closed when it is copied, or err is set
@@ -103,7 +112,7 @@ type program struct {
 func New(dir string, files dfs.FS, embedded bool, check func(f *os.File, name string) error, permits func(*os.File) bool) *Store {
 	return &Store{
 		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded, check: check, memfds: sync.OnceValue(func() bool { return executesMemfds(permits) }),
-		submissions: make(map[string]*Submission), byHash: make(map[string]*program),
+		submissions: make(map[string]*Submission), byHash: make(map[copyKey]*program),
 	}
 }
 
@@ -144,8 +153,16 @@ func (s *Submission) Prepare(digest []byte) (*wire.Submission, *os.File, error) 
 // PrepareFrom is Prepare with the staged files as another user of the file system sees them. All calls
 // for a submission have the same user.
 func (s *Submission) PrepareFrom(files dfs.FS, digest []byte) (*wire.Submission, *os.File, error) {
+	return s.PrepareFor("", files, digest)
+}
+
+// PrepareFor is PrepareFrom for the submission of an owner, who gets no copy of another owner.
+func (s *Submission) PrepareFor(owner string, files dfs.FS, digest []byte) (*wire.Submission, *os.File, error) {
 	p := s.store
 	p.mu.Lock()
+	if s.program == nil {
+		s.owner = owner
+	}
 	staged := s.staged
 	known := staged != nil && bytes.Equal(s.digest, digest)
 	p.mu.Unlock()
@@ -218,7 +235,8 @@ func (p *Store) get(s *Submission, staged *wire.Submission, files dfs.FS) (*wire
 			defer in.Close()
 			continue
 		}
-		prog := p.byHash[from.Hash]
+		key := copyKey{s.owner, from.Hash}
+		prog := p.byHash[key]
 		if prog != nil && prog.removed != nil {
 			p.mu.Unlock()
 			<-prog.removed
@@ -231,8 +249,9 @@ func (p *Store) get(s *Submission, staged *wire.Submission, files dfs.FS) (*wire
 		p.unused = slices.DeleteFunc(p.unused, func(u *program) bool { return u == prog })
 		isNew := prog == nil
 		if isNew {
-			prog = &program{hash: from.Hash, users: make(map[*Submission]bool), ready: make(chan struct{})}
-			p.byHash[from.Hash] = prog
+			p.copies++
+			prog = &program{copyKey: key, number: p.copies, users: make(map[*Submission]bool), ready: make(chan struct{})}
+			p.byHash[key] = prog
 		}
 		prog.users[s] = true
 		s.program = prog
@@ -271,7 +290,7 @@ func (p *Store) makeCopy(prog *program, in dfs.File, from string) {
 	for s := range prog.users {
 		s.program = nil
 	}
-	delete(p.byHash, prog.hash)
+	delete(p.byHash, prog.copyKey)
 	p.memory -= prog.memory
 }
 
@@ -287,7 +306,7 @@ func (p *Store) copy(prog *program, in dfs.File, from string) (err error) {
 		prog.memory = size
 	}
 	p.mu.Unlock()
-	out, err := newCopy(p.dir, prog.hash, inMemory)
+	out, err := newCopy(p.dir, fmt.Sprintf("%s.%d", prog.hash, prog.number), inMemory)
 	if err != nil {
 		return err
 	}
@@ -368,7 +387,7 @@ func (p *Store) remove(prog *program) {
 	_ = prog.copy.remove()
 	p.mu.Lock()
 	p.memory -= prog.memory
-	delete(p.byHash, prog.hash)
+	delete(p.byHash, prog.copyKey)
 	close(prog.removed)
 	p.mu.Unlock()
 }

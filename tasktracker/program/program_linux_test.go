@@ -165,6 +165,34 @@ func TestUnusedCopy(t *testing.T) {
 	}
 }
 
+// TestCopyOfOwner: a job that runs with this process's user can change a copy that is a file, by the descriptor that it got.
+// Submissions of other owners with the same program do not execute it.
+func TestCopyOfOwner(t *testing.T) {
+	p := New(t.TempDir(), local.New(), false, nil, func(*os.File) bool { return false })
+	prepare := func(owner string) *os.File {
+		staging, digest := stage(t)
+		_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).PrepareFor(owner, local.New(), digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { exe.Close() })
+		return exe
+	}
+	eve := prepare("eve")
+	if err := eve.Chmod(0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(fmt.Sprintf("/proc/self/fd/%d", eve.Fd()), []byte("of eve"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[string]bool{"eve": true, "ann": false} {
+		text := make([]byte, 6)
+		if _, err := prepare(owner).ReadAt(text, 0); err != nil || (string(text) == "of eve") != want {
+			t.Errorf("%s gets the copy %q, %v", owner, text, err)
+		}
+	}
+}
+
 // without is a file system in which a file cannot be opened.
 type without struct {
 	dfs.FS

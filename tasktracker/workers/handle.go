@@ -204,6 +204,13 @@ func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, nil, fmt.Errorf("make worker's directory: %w", err)
 	}
+	if s, ok := h.set.cfg.Starter.(planner); ok {
+		release, err := s.Plan(p, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer release()
+	}
 	h.mu.Lock()
 	killed := h.killed
 	h.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
 )
 
 // receive waits for an event that must happen.
@@ -53,6 +54,48 @@ func TestKillWhileLimited(t *testing.T) {
 	}()
 	receive(t, killed, "the kill")
 	receive(t, applied, "the limit's end")
+}
+
+// planning is a Starter. Plan hangs for the program that waits, until it is released.
+type planning struct {
+	planned, release chan struct{}
+}
+
+func (s *planning) Plan(p *Program, _ string) (func(), error) {
+	if p.Submission.Staging == "hangs" {
+		close(s.planned)
+		<-s.release
+	}
+	return func() {}, nil
+}
+
+func (s *planning) Start(p *Program, _ string) (Worker, error) {
+	return nil, fmt.Errorf("started %s", p.Submission.Staging)
+}
+
+// TestHangingPlan: a worker with inputs on a dead server does not keep other workers from starting.
+func TestHangingPlan(t *testing.T) {
+	s := &planning{make(chan struct{}), make(chan struct{})}
+	events, arrived := make(chan core.Event, 2), make(chan struct{}, 2)
+	set := New(Config{Starter: s, OnEvent: func(e core.Event) {
+		events <- e
+		arrived <- struct{}{}
+	}})
+	go set.Run()
+	start := func(id int, staging string) {
+		set.Start(id, t.TempDir(), func() (*Program, error) { return &Program{Submission: &wire.Submission{Staging: staging}}, nil })
+	}
+	start(1, "hangs")
+	receive(t, s.planned, "the plan")
+	start(2, "works")
+	receive(t, arrived, "the other worker")
+	if e := (<-events).(core.WorkerExited); e.Worker != 2 || e.Reason != "started works" {
+		t.Errorf("%+v", e)
+	}
+	close(s.release)
+	if err := set.Stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestHangingWorker: the log says that a worker has not ended long after its kill, and when it has. It says nothing of

@@ -56,6 +56,13 @@ type Program struct {
 	Executable *os.File         // open; nil: start it from Submission.Program.Path
 	Jobs       []string         // directories of the submission's jobs, on all disks
 	Account    *account.Account // of the worker, see package isolation; nil: the tracker's
+	Planned    any              // what Plan of the Starter has found out; nil: nothing
+}
+
+// planner is a Starter that first looks at files which the submission names. This may take any time, as on a dead NFS server,
+// so each worker's goroutine does it. Plan sets Program.Planned for the next Start; release gives it up.
+type planner interface {
+	Plan(p *Program, dir string) (release func(), err error)
 }
 
 // Worker is a started worker.

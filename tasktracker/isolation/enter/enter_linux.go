@@ -46,6 +46,9 @@ func enter() error {
 	if err := build(plan); err != nil {
 		return err
 	}
+	if err := leaveKeyring(); err != nil {
+		return err
+	}
 	if err := unix.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", plan.Dir, err)
 	}
@@ -80,6 +83,19 @@ func mapUser(plan *Plan) error {
 		if err := os.WriteFile("/proc/self/"+f.name, []byte(f.text), 0); err != nil {
 			return fmt.Errorf("map the user: %w", err)
 		}
+	}
+	return nil
+}
+
+// leaveKeyring gives this thread a keyring of its own: that of the session may have the daemon's Kerberos tickets. A system
+// that forbids this forbids jobs to use keys.
+func leaveKeyring() error {
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	switch {
+	case errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("leave the session's keyring: too many keys (/proc/sys/kernel/keys/maxkeys): %w", err)
+	case err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
+		return fmt.Errorf("leave the session's keyring: %w", err)
 	}
 	return nil
 }
@@ -327,11 +343,6 @@ func dropCapabilities(u *rights.User) error {
 	if u != nil {
 		if err := u.Become(); err != nil {
 			return err
-		}
-		// The session's keyring may have the daemon's Kerberos tickets. A system that forbids this forbids jobs to use keys.
-		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-		if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("leave the session's keyring: %w", err)
 		}
 	}
 	var none [2]unix.CapUserData
