@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,14 @@ import (
 )
 
 var jobID = regexp.MustCompile(`job_\d+_\d{4,}`)
+
+// submitted returns the ids of all jobs, in the order of their submission.
+func (c *cluster) submitted() []string {
+	c.t.Helper()
+	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	slices.Reverse(ids) // the list has the newest first
+	return ids
+}
 
 // The commands show jobs that run, have ended or were killed.
 func TestCommands(t *testing.T) {

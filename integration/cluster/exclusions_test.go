@@ -137,7 +137,7 @@ func TestHealthScript(t *testing.T) {
 // checkExplain checks what mrsubmit explain prints for the job that was submitted last.
 func (c *cluster) checkExplain(want string) {
 	c.t.Helper()
-	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	ids := c.submitted()
 	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, want) {
 		c.t.Errorf("mrsubmit explain prints\n%s", printed)
 	}

@@ -31,7 +31,7 @@ func TestPreemption(t *testing.T) {
 	gated := c.paced(2*slots, "-gate", "-D", "mapreduce.job.queuename=root.night")
 	gated.AwaitBegan("m", slots)
 	c.paced(1, "-D", "mapreduce.job.queuename=root.day.etl").checkSuccess()
-	id := jobID.FindString(c.mrsubmit("list").Succeed())
+	id := c.submitted()[0]
 	if printed := c.mrsubmit("counters", id).Succeed(); !strings.Contains(printed, "NUM_KILLED_MAPS") || strings.Contains(printed, "NUM_FAILED_MAPS") {
 		t.Errorf("the counters of the preempted job are\n%s", printed)
 	}

@@ -47,7 +47,7 @@ func TestSettingsSurvive(t *testing.T) {
 	if n := len(gated.Traces("m", "began")); n != 2 {
 		t.Errorf("pool etl has run %d maps, want at most 2", n)
 	}
-	id := jobID.FindString(c.mrsubmit("list").Succeed())
+	id := c.submitted()[0]
 
 	c.mrsubmit("suspend", id).Succeed()
 	gated.OpenGate()
