@@ -1,10 +1,7 @@
 package pages
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -37,38 +34,15 @@ func leaderURL(r *http.Request, addr string) string {
 	return u.String()
 }
 
-// answer records an answer of the API.
-type answer struct {
-	head   http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.head }
-func (a *answer) WriteHeader(status int)      { a.status = status }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-
-// get asks the API as the user of a page's request, and decodes the answer.
+// get asks the API as the user of a page's request.
 func (h *handler) get(page *http.Request, path string, query url.Values, into any) error {
-	r, err := http.NewRequestWithContext(page.Context(), http.MethodGet, path, nil)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", path, err)
+	status, err := web.Ask(h.api, page, path, query, into)
+	if err == nil {
+		return nil
 	}
-	r.TLS, r.RemoteAddr, r.Host, r.URL.RawQuery = page.TLS, page.RemoteAddr, page.Host, query.Encode()
-	a := &answer{head: make(http.Header), status: http.StatusOK}
-	h.api.ServeHTTP(a, r)
-	if a.status != http.StatusOK {
-		e := new(web.Error)
-		if err := json.Unmarshal(a.body.Bytes(), e); err != nil {
-			return fmt.Errorf("ask %s: status %d", path, a.status)
-		}
-		return &problem{Status: a.status, Text: e.Text, Leader: e.Addr}
+	p := &problem{Status: status, Text: err.Error()}
+	if e := new(web.Error); errors.As(err, &e) {
+		p.Leader = e.Addr
 	}
-	if err := json.Unmarshal(a.body.Bytes(), into); err != nil {
-		return fmt.Errorf("ask %s: read answer: %w", path, err)
-	}
-	return nil
+	return p
 }
-
-// maxRows limits the entries of a page. The page says how many it leaves out.
-const maxRows = 2000

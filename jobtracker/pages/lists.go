@@ -52,3 +52,6 @@ func afterQuery(after string) url.Values {
 	}
 	return url.Values{"after": {after}}
 }
+
+// maxRows limits the entries of a page. The page says how many it leaves out.
+const maxRows = 2000

@@ -31,7 +31,7 @@ func (f fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const hostile = `<script>alert("x")</script><img src=x onerror=alert(1)>`
 
-// hostileAPI has a cluster and a job whose every text is HTML with a script.
+// hostileAPI has a cluster and a job; each of their texts is HTML with a script.
 func hostileAPI() fakeAPI {
 	job := web.Job{
 		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
