@@ -125,6 +125,10 @@ func commands() []command {
 				q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},
+		{"ui", "[-port PORT] [-no-browser]", "show the cluster's pages in a browser", uiHelp, queryCommand("ui", 0, 0, (*query).showUI, func(q *query) {
+			q.flags.IntVar(&q.port, "port", 0, "serve at this loopback `port`; 0: any free one")
+			q.flags.BoolVar(&q.noBrowser, "no-browser", false, "only print the address")
+		})},
 		{"cluster", "[-json] | SUBCOMMAND …", "show the cluster, or change it with a subcommand", clusterHelp(), (*tool).clusterCommand},
 	}
 }

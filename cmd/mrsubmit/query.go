@@ -61,6 +61,8 @@ type query struct {
 	newScheduling wire.Scheduling
 	limit         int   // jobs to list; 0: all
 	tail          int64 // bytes of each log; 0: all
+	port          int   // of the pages; 0: any
+	noBrowser     bool
 }
 
 // queryCommand makes the run function of a command that needs a cluster. The command takes flags,
