@@ -33,8 +33,9 @@ type Display struct {
 	started time.Time
 
 	shown   map[wire.JobID]*jobOutput
-	drawn   int       // number of lines of the block on the terminal
-	drawnAt time.Time // when the block was drawn
+	warned  map[wire.FlowID]bool // flows of which a job will miss the deadline or SLA, as was printed
+	drawn   int                  // number of lines of the block on the terminal
+	drawnAt time.Time            // when the block was drawn
 }
 
 // jobOutput records the output about a job so far.
@@ -46,6 +47,7 @@ type jobOutput struct {
 	troubles   int       // number of troubles that were printed
 	waits      string    // WaitReason of the last status
 	waitsSince time.Time // time of the first status with that reason
+	warned     bool      // that it will miss its deadline or SLA was printed
 
 	elapsed time.Duration // from the last status
 	began   time.Time     // when the job was submitted, on our clock
@@ -54,7 +56,7 @@ type jobOutput struct {
 // NewDisplay makes a Display on out. If out is a terminal, width returns its number of columns;
 // otherwise width is nil. Outputs has the URLs to print when jobs succeed.
 func NewDisplay(out io.Writer, width func() int, outputs map[wire.JobID]string, now time.Time) *Display {
-	return &Display{out: out, width: width, outputs: outputs, started: now, shown: make(map[wire.JobID]*jobOutput)}
+	return &Display{out: out, width: width, outputs: outputs, started: now, shown: make(map[wire.JobID]*jobOutput), warned: make(map[wire.FlowID]bool)}
 }
 
 // Update shows the jobs at the time now.
@@ -88,6 +90,7 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 		}
 	}
 	s.troubles = max(s.troubles, len(job.Troubles))
+	d.warn(b, now, job)
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
 		mayPrint := s.lineAt.IsZero() || now.Sub(s.lineAt) >= linePause || job.State.Ended()
 		line := plainLine(job)
@@ -96,6 +99,9 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 		}
 		if mayPrint && line != s.line {
 			s.line, s.lineAt = line, now
+			if end := endText(job, now.Sub(s.began), shortTime); end != "" && job.State == wire.Running {
+				line += ", " + end
+			}
 			fmt.Fprintf(b, "%v  %s\n", job.ID, line)
 		}
 	}
@@ -103,6 +109,21 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 		s.ended = true
 		d.report(b, job)
 	}
+}
+
+// warn writes once that a job will miss its deadline or a step of its SLA. The jobs of a flow have the same
+// ones: only the first job that misses them is named.
+func (d *Display) warn(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
+	s := d.outputOf(job)
+	miss := missText(job, now.Sub(s.began))
+	if miss == "" || s.warned || d.warned[job.Flow] {
+		return
+	}
+	s.warned = true
+	if !job.Flow.IsZero() {
+		d.warned[job.Flow] = true
+	}
+	fmt.Fprintf(b, "%v  %s\n", job.ID, miss)
 }
 
 // endsWith reports whether the first line of text is the trouble, or ends with it as its cause.
@@ -203,8 +224,10 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 		head += ", waits " + waits
 	}
 	head += "  " + shortTime(now.Sub(d.started))
-	if ends := endsText(job, now.Sub(s.began), shortTime); ends != "" {
-		head += ", ends " + ends
+	for _, text := range []string{endText(job, now.Sub(s.began), shortTime), missText(job, now.Sub(s.began))} {
+		if text != "" {
+			head += ", " + text
+		}
 	}
 	lines := []string{head}
 	if job.State != wire.Running {
@@ -240,8 +263,10 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %s  %s  %s", job.ID, OneLine(job.Name), stateText(job), shortTime(job.Elapsed))
-	if ends := EndsText(job); ends != "" {
-		fmt.Fprintf(&b, ", ends %s", ends)
+	for _, text := range []string{endText(job, job.Elapsed, Duration), MissText(job)} {
+		if text != "" {
+			b.WriteString(", " + text)
+		}
 	}
 	b.WriteByte('\n')
 	if job.State == wire.Running || job.State == wire.Succeeded {

@@ -19,7 +19,8 @@ import (
 //	close
 //
 // The line of a job is N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
-// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=… with=N. ESC stands for the
+// shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=… unknown="…" deadline=… sla=… (at a cost
+// of 5) with=N flow=N. An end is a time, or EARLIEST-LIKELY-LATEST. ESC stands for the
 // escape character, and CR for a return.
 func TestDisplay(t *testing.T) {
 	datadriven.Walk(t, "testdata/display", func(t *testing.T, path string) {
@@ -92,7 +93,18 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 			case "elapsed":
 				job.Elapsed, err = time.ParseDuration(value)
 			case "ends":
-				job.Ends, err = time.ParseDuration(value)
+				job.Prediction, err = parsePrediction(value)
+			case "unknown":
+				job.Prediction.Unknown = strings.Trim(value, `"`)
+			case "deadline":
+				job.Settings.Deadline, err = time.ParseDuration(value)
+			case "sla":
+				step := wire.SLAStep{Cost: 5}
+				step.After, err = time.ParseDuration(value)
+				job.Settings.SLA = []wire.SLAStep{step}
+			case "flow":
+				job.Flow.Start = 7
+				_, err = fmt.Sscan(value, &job.Flow.N)
 			case "error":
 				job.Error = strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n")
 			case "trouble":
@@ -120,6 +132,20 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 		jobs = append(jobs, job)
 	}
 	return jobs
+}
+
+// parsePrediction parses an end, or EARLIEST-LIKELY-LATEST.
+func parsePrediction(text string) (p wire.Prediction, err error) {
+	times := strings.Split(text, "-")
+	if len(times) == 1 {
+		times = []string{text, text, text}
+	}
+	for i, to := range []*time.Duration{&p.Earliest, &p.Likely, &p.Latest} {
+		if *to, err = time.ParseDuration(times[i]); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
 }
 
 // quotedFields splits a line at blanks outside quotes.

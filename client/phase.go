@@ -189,14 +189,3 @@ func days(d time.Duration) string {
 	h := int64(d / time.Hour)
 	return fmt.Sprintf("%dd%dh", h/24, h%24)
 }
-
-// EndsText formats the predicted end of a job, as "in 10.2s"; empty if there is none.
-func EndsText(job *wire.JobStatus) string { return endsText(job, job.Elapsed, Duration) }
-
-// endsText is EndsText at a time elapsed since the job's submission.
-func endsText(job *wire.JobStatus, elapsed time.Duration, text func(time.Duration) string) string {
-	if job.Ends == 0 || job.State.Ended() {
-		return ""
-	}
-	return "in " + text(max(job.Ends-elapsed, 0))
-}

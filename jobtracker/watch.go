@@ -119,8 +119,8 @@ const minEndChange = time.Second
 // sameStatus ignores the elapsed time and small changes of the predicted end.
 func sameStatus(a, b *wire.JobStatus) bool {
 	x, y := *a, *b
-	if (x.Ends == 0) == (y.Ends == 0) && (x.Ends-y.Ends).Abs() < minEndChange {
-		x.Ends = y.Ends
+	if x.Prediction.CloseTo(&y.Prediction, minEndChange) {
+		x.Prediction = y.Prediction
 	}
 	x.Elapsed, y.Elapsed = 0, 0
 	return reflect.DeepEqual(x, y)

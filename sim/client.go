@@ -21,6 +21,7 @@ type client struct {
 	told     bool         // the cluster accepts no job for now; the client gave up
 	killSent bool         // a kill was sent
 	erratic  []bool       // by job: attempts of a map give different records
+	shaped   *shapedJob   // nil: the job is not of a Mix
 
 	settings      wire.Settings // after the last accepted change
 	changePending bool          // a change is not answered yet

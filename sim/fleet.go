@@ -50,7 +50,7 @@ func RunFleet(f Fleet) (r *Result) {
 		n.load.slowness = f.Slowness
 	}
 	for i := range f.Jobs {
-		w.addFleetJob(&f, i)
+		w.addFleetJob(&f, i, fleetStart+time.Duration(i)*f.Every)
 	}
 	end := f.End
 	if end == 0 {
@@ -71,7 +71,7 @@ func RunFleet(f Fleet) (r *Result) {
 	return r
 }
 
-func (w *world) addFleetJob(f *Fleet, i int) {
+func (w *world) addFleetJob(f *Fleet, i int, at time.Duration) {
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	w.must(writeFile(w, name, make([]byte, inputBlock*f.Maps)))
 	c := &client{w: w, erratic: make([]bool, 1), sub: &wire.Submission{
@@ -85,7 +85,7 @@ func (w *world) addFleetJob(f *Fleet, i int) {
 	}}
 	maps.Copy(c.sub.Plan.Jobs[0].Properties, f.Properties)
 	w.clients = append(w.clients, c)
-	w.after(fleetStart+time.Duration(i)*f.Every, c.stageAndSubmit)
+	w.after(at, c.stageAndSubmit)
 }
 
 // failOver kills the leader at a time, and waits until all task trackers take part again.

@@ -48,7 +48,8 @@
 // that compete for a disk or processor.
 //
 // [RunFleet] plays a cluster of any size without faults, with job trackers as slow as one likes.
-// Its Result says how long events waited, and how often trackers gave up a silent leader.
+// Its Result says how long events waited, and how often trackers gave up a silent leader. [Mix.Run]
+// plays jobs of different sizes, and records their predicted ends.
 //
 // # Checks
 //
@@ -120,7 +121,7 @@
 //	a process that crashes or stops, its  process.go; costs.go and rates.go: the time of Steps;
 //	loop                                  gate.go: effects that wait for each other
 //	effects that fail for good            refused.go
-//	fleets                                fleet.go
+//	fleets; mixes of jobs                 fleet.go; mix.go
 //	network; calls to the file system     link.go; files.go, places.go
 //	checks                                book.go; drain.go (V15), flow.go (V16), changes.go (V12
 //	                                      to V14), history.go (V17); at the end check.go

@@ -220,6 +220,9 @@ func (p *worker) prepare(run *wire.Run) {
 	}
 	p.sendHeartbeats(run)
 	duration, sick := w.upTo(w.attemptTime), p.tt.sickFor(run.Attempt.Task)
+	if c, _ := w.job(run.Attempt.Task.Job); c.shaped != nil {
+		duration = c.shaped.time(w.rnd, kind)
+	}
 	if w.lasting {
 		duration = slowed(w.fixedTime(run.Attempt.Task), p.tt.machine.processor)
 	}

@@ -18,9 +18,11 @@ type Explanation struct {
 	Shuffle *ShuffleExplanation
 	Holds   []Hold
 
-	Submitted int64
-	End       int64 // predicted
-	Deadline  int64
+	Submitted  int64
+	End        int64      // of a job that has not ended, the likely one of Prediction
+	Prediction Prediction // the same as in JobStatus
+	Deadline   int64
+	Settings   Settings
 }
 
 // PhaseExplanation explains one phase of a job.

@@ -187,14 +187,14 @@ type JobStatus struct {
 	Error      string        `msgpack:"Error"` // why the job failed or was killed
 	WaitReason string        `msgpack:"Waits"` // why it waits: "for …"; empty: it does not wait
 	Settings   Settings      `msgpack:"Terms"`
-	Suspended  bool          `msgpack:"Held"`           // suspended: no task is launched
-	Troubles   []string      `msgpack:"Troubles"`       // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
-	Elapsed    time.Duration `msgpack:"Elapsed"`        // since submission
-	Ends       time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
-	Owner      string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
-	Access     Access        `msgpack:"-"`              // to its details; only a job tracker sets it
-	Flow       FlowID        `msgpack:"Flow"`           // its flow; zero: none
-	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed, which stopped this one; zero: none
+	Suspended  bool          `msgpack:"Held"`     // suspended: no task is launched
+	Troubles   []string      `msgpack:"Troubles"` // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
+	Elapsed    time.Duration `msgpack:"Elapsed"`  // since submission
+	Prediction Prediction    `msgpack:"-"`        // of its end; only a job tracker sets it
+	Owner      string        `msgpack:"Owner"`    // the user that submitted it; empty: not known any more
+	Access     Access        `msgpack:"-"`        // to its details; only a job tracker sets it
+	Flow       FlowID        `msgpack:"Flow"`     // its flow; zero: none
+	StoppedBy  JobID         `msgpack:"With"`     // the job of its flow that failed or was killed, which stopped this one; zero: none
 
 	GivenUpTasks string   `msgpack:"GivenUpTasks,omitempty"` // tasks that failed for good, and without which the job goes on: "maps 3, 7-9; reduce 0"
 	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles

@@ -1,7 +1,7 @@
 // Command mrsim runs Quern's own code in simulated clusters with faults. It also computes the
 // figures of the papers behind Quern's schedulers; docs/architecture.md says which of these
-// simulations run Quern's code. This file has the table of subcommands, cluster.go the first of
-// them and paper.go the others.
+// simulations run Quern's code. This file has the table of subcommands, cluster.go and forecast.go
+// the first of them and paper.go the others.
 //
 // Exit codes: 0 done, 1 a failed run or a figure outside its band, 2 bad usage. Results go to
 // standard output; progress and messages to standard error.
@@ -54,6 +54,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"cluster", clusterSynopsis, "whole clusters with faults, in virtual time", (*tool).cluster},
+		{"forecast", forecastSynopsis, "predicted ends of jobs against the true ones, in virtual time", (*tool).forecast},
 		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum",
 			paper{"flex", flex.Simulate, flex.WritePage}.run},
 		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds",

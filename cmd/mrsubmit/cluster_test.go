@@ -76,6 +76,8 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Remaining: 2 << 20, Total: 3 << 20, Share: 0.5, Place: 1, Of: 1}
 		x.Holds = []wire.Hold{{Reason: "1 map waits for a slot near its input", Until: 7000}}
 		x.End, x.Deadline = 9000, 8500
+		x.Settings.Deadline = 7500 * time.Millisecond
+		x.Prediction = wire.Prediction{Earliest: 7 * time.Second, Likely: 8 * time.Second, Latest: 12 * time.Second}
 	}
 	return x, err
 }
@@ -237,7 +239,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
 			},
 			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
-		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Ends: 70200 * time.Millisecond, Settings: wire.Settings{Deadline: 5 * time.Minute}},
+		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Settings: wire.Settings{Deadline: 5 * time.Minute, SLA: []wire.SLAStep{{After: 62 * time.Second, Cost: 3}, {After: 2 * time.Minute, Cost: 9}}},
+			Prediction: wire.Prediction{Earliest: 66 * time.Second, Likely: 70200 * time.Millisecond, Latest: 80 * time.Second}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
 	}
 	api := web.New(web.Config{Server: f, Voters: f})
@@ -291,8 +294,8 @@ func TestQueries(t *testing.T) {
 		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s…1m0s…in 10.2s…job_7_0003…failed", ""},
-		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s\n", ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s, will cost 3 by its SLA, since it ends later than 1m2s…1m0s…in 10.2s (6s to 20s)…job_7_0003…failed", ""},
+		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s (6s to 20s), will cost 3 by its SLA, since it ends later than 1m2s\n", ""},
 		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
@@ -345,7 +348,7 @@ func TestQueries(t *testing.T) {
 			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             oldest attempt_7_0002_m_000003_1000 on t?1, for 12s; slow ones get no second attempt: mapreduce.map.speculative is false\n" +
 			"             1 running attempt is speculative: beside a slow one of the same task\n" +
 			"             2 running attempts are of an earlier leader: times count from this leader's start\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
-			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
+			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: it will miss it by about 500ms\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},

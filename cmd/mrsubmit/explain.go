@@ -93,7 +93,7 @@ func (q *query) explainAll(ctx context.Context) error {
 		if len(x.Holds) > 0 {
 			waits = x.Holds[0].Reason
 		}
-		rows = append(rows, append(row, shuffle, relativeTime(x.End, x.Now), relativeTime(x.Deadline, x.Now), waits, x.Name))
+		rows = append(rows, append(row, shuffle, cmp.Or(client.PredictionText(jobOf(x)), "-"), cmp.Or(client.GoalText(jobOf(x)), "-"), waits, x.Name))
 	}
 	return q.printTable(rows)
 }
@@ -219,23 +219,42 @@ func runningAre(n int) string {
 }
 
 func (p *printer) ends(x *web.Explanation, now time.Time) {
+	job := jobOf(x)
 	switch {
-	case x.End.IsZero():
-		p.printf("  ends       not known yet")
-	case len(x.Phases) == 0:
+	case !x.End.IsZero() && len(x.Phases) == 0:
 		p.printf("  ended      %s", relativeTime(x.End, now))
+	case !job.Prediction.Known():
+		p.printf("  ends       not known yet")
+		if text := client.PredictionText(job); text != "" {
+			p.printf(": %s", text)
+		}
 	default:
-		p.printf("  ends       %s, %s after it was submitted", relativeTime(x.End, now), elapsedText(x.End.Sub(x.Submitted).Milliseconds()))
+		p.printf("  ends       %s, %s after it was submitted", client.PredictionText(job), elapsedText(job.Prediction.Likely.Milliseconds()))
 	}
 	if !x.Deadline.IsZero() {
 		p.printf("; deadline %s", relativeTime(x.Deadline, now))
 		if late := x.End.Sub(x.Deadline); !x.End.IsZero() && late > 0 {
-			p.printf(": %s late", elapsedText(late.Milliseconds()))
+			p.printf(": it will miss it by about %s", elapsedText(late.Milliseconds()))
 		} else if !x.End.IsZero() {
 			p.printf(": %s to spare", elapsedText(-late.Milliseconds()))
 		}
 	}
+	if step := job.Prediction.Step(&job.Settings); step.After > 0 {
+		p.printf("; it will cost %g by its SLA, since it ends later than %s", step.Cost, elapsedText(step.After.Milliseconds()))
+	}
 	p.printf("\n")
+}
+
+// jobOf returns the part of a job's status that an explanation has, for the texts about its end.
+func jobOf(x *web.Explanation) *wire.JobStatus {
+	job := &wire.JobStatus{State: wire.Running, Elapsed: x.Now.Sub(x.Submitted), Prediction: x.Prediction.ToWire()}
+	if !x.Deadline.IsZero() {
+		job.Settings.Deadline = x.Deadline.Sub(x.Submitted)
+	}
+	if p := x.Prediction; p != nil && p.SLAMillis != 0 {
+		job.Settings.SLA = []wire.SLAStep{{After: time.Duration(p.SLAMillis) * time.Millisecond, Cost: p.SLACost}}
+	}
+	return job
 }
 
 func secondsText(s float64) string {

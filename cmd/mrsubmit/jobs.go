@@ -33,7 +33,7 @@ func (q *query) list(ctx context.Context) error {
 			state += ", suspended"
 		}
 		if s, err := j.Status(); err == nil {
-			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
+			deadline, ends = client.GoalText(&s), client.PredictionText(&s)
 		}
 		if j.Hidden {
 			rows = append(rows, []string{j.ID, state, j.Settings.Pool, "-", "-", "-", "-", elapsedText(j.ElapsedMillis), "-", j.Owner, cmp.Or(j.Flow, "-"), "(hidden)"})

@@ -227,7 +227,11 @@ func (q *query) set(ctx context.Context) error {
 	if q.json {
 		return q.printJSON(web.JobOf(&job))
 	}
-	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, client.SettingsText(&job))
+	text := client.SettingsText(&job)
+	if miss := client.MissText(&job); miss != "" {
+		text += ", " + miss
+	}
+	_, err = fmt.Fprintf(q.stdout, "%v %s\n", id, text)
 	return err
 }
 

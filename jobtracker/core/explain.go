@@ -34,7 +34,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 func (c *Core) explainFacts(j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: c.facts.ID(j.N()), Name: j.Name(), Owner: j.Submission().Owner(), Access: c.access(j), Pool: poolName(j.Submission()), State: c.facts.State(j),
-		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
+		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(), Settings: j.Submission().Settings(),
 	}
 	if d := j.Submission().Settings().Deadline; d != 0 {
 		x.Deadline = j.Submission().At() + d.Milliseconds()
@@ -49,7 +49,9 @@ func (c *Core) explainFacts(j *facts.Job) wire.Explanation {
 func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := estimateOf(all, number), l.jobs[number]
 	x.Scheduling = l.sharing.Requested
-	x.End = l.wallOf(o.End)
+	if x.Prediction = l.predictionOf(j, all, now); x.Prediction.Known() {
+		x.End = l.wallOf(j.spec.arrived + x.Prediction.Likely)
+	}
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {
 			x.Phases = append(x.Phases, l.explainPhase(j, i, o, now))
@@ -69,10 +71,11 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	}
 	for _, f := range l.facts.After(j.facts) {
 		if estimate := all.Of(f.N()); estimate != nil {
-			list = append(list, wire.Hold{
-				Reason:   fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
-				Expected: l.wallOf(estimate.End),
-			})
+			h := wire.Hold{Reason: fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name())}
+			if estimate.Measured {
+				h.Expected = l.wallOf(estimate.End)
+			}
+			list = append(list, h)
 		}
 	}
 	return list
@@ -115,7 +118,7 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate, now time.Dura
 		x.Wait = l.assign.MaxLocalWait(&j.assign)
 	}
 	switch {
-	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
+	case !o.Measured, j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
 	case i == reducePhase && o.End != never:
 		x.End = l.wallOf(o.End - l.overheads.Close)
 	case i == mapPhase:

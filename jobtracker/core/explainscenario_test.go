@@ -51,8 +51,8 @@ func (s *scenario) checkEnds(x *wire.Explanation) {
 	if s.core.leader != nil && !x.State.Ended() && x.End != 0 {
 		want = x.End - s.core.wallAtZero - s.now.Milliseconds() + status.Elapsed.Milliseconds()
 	}
-	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // they round differently
-		s.t.Errorf("status predicts the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
+	if got := status.Prediction.Likely.Milliseconds(); got < want-1 || got > want+1 || status.Prediction != x.Prediction { // they round differently
+		s.t.Errorf("status predicts the end of %v %d ms after its submission, the explanation %d: %+v and %+v", x.Job, got, want, status.Prediction, x.Prediction)
 	}
 }
 
@@ -66,8 +66,8 @@ func sinceStart(millis int64) string {
 }
 
 func (s *scenario) showExplanation(x *wire.Explanation) {
-	s.printf("%s %s %v in pool %s by %s, submitted %s, end %s, deadline %s", showJob(x.Job), x.Name, x.State, x.Pool,
-		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), sinceStart(x.Deadline))
+	s.printf("%s %s %v in pool %s by %s, submitted %s, end %s%s, deadline %s", showJob(x.Job), x.Name, x.State, x.Pool,
+		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), showPrediction(&x.Prediction, &x.Settings), sinceStart(x.Deadline))
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d running, %d waiting; place %d of %d, target %d (min %d, max %d); %.3gs a task (%s), %.3gs of work left, end %s", p.Phase,
 			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.RemainingSeconds, sinceStart(p.End))
@@ -97,6 +97,25 @@ func (s *scenario) showExplanation(x *wire.Explanation) {
 		}
 		s.printf("  held: %s%s%s", h.Reason, showUntil(h.Until), due)
 	}
+}
+
+// showPrediction formats what is around the predicted end of a job, in seconds since its submission, and what
+// the job will miss.
+func showPrediction(p *wire.Prediction, t *wire.Settings) string {
+	if p.Known() {
+		text := fmt.Sprintf(" (after %.3gs, %.3gs to %.3gs", p.Likely.Seconds(), p.Earliest.Seconds(), p.Latest.Seconds())
+		if late := p.LateBy(t); late > 0 {
+			text += fmt.Sprintf("; %.3gs late", late.Seconds())
+		}
+		if step := p.Step(t); step.Cost > 0 {
+			text += fmt.Sprintf("; SLA %g after %v", step.Cost, step.After)
+		}
+		return text + ")"
+	}
+	if p.Unknown != "" {
+		return " (" + p.Unknown + ")"
+	}
+	return ""
 }
 
 func (s *scenario) showPlanLog() {

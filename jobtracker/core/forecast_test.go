@@ -76,7 +76,15 @@ func countRight(t *testing.T, mix, name string) (right, jobs int) {
 
 // pacedMix runs ten jobs. In a mix with history it runs them twice, so that their names are known.
 func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
+	return watchedMix(t, mix, name, seed, nil)
+}
+
+// watchedMix is pacedMix, and calls watch every 100 ms.
+func watchedMix(t *testing.T, mix, name string, seed uint64, watch func(p *paced)) *paced {
 	p := newPaced(t, seed, wire.Scheduling{Scheduler: name}, 4, 10, 5)
+	if watch != nil {
+		p.watch(watch)
+	}
 	kind, known := strings.CutSuffix(mix, "+history")
 	if kind == "shuffle" {
 		p.fetchRate = 20e6
@@ -99,6 +107,11 @@ func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
 		p.run(jobs)
 	}
 	return p
+}
+
+func (p *paced) watch(see func(p *paced)) {
+	see(p)
+	p.after(100*time.Millisecond, func() { p.watch(see) })
 }
 
 func (p *paced) draw(kind string, i int) *pacedJob {

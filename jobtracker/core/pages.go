@@ -40,7 +40,7 @@ func (c *Core) Statuses(now time.Duration, after wire.JobID) (list []wire.JobSta
 		}
 		s := c.statusOf(f, now)
 		if c.leader != nil && !f.Ended() {
-			c.leader.setPredictedEnd(f, &s, now)
+			s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
 			p.visits += c.leader.visitsOfStatus(c.leader.jobs[f.N()])
 		}
 		s.Counters, s.Troubles = nil, nil

@@ -24,7 +24,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
 	if c.leader != nil && !f.Ended() {
-		c.leader.setPredictedEnd(f, &s, now)
+		s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
 	}
 	return s, true
 }
@@ -103,13 +103,6 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 
 // statusForecastAge is the maximum age of the forecast in a status.
 const statusForecastAge = 500 * time.Millisecond
-
-// setPredictedEnd adds the predicted end of a job that has not ended.
-func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
-	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
-		s.Ends = o.End - l.jobs[f.N()].spec.arrived
-	}
-}
 
 // status fills in the part of a status that only the leader knows, except the predicted end.
 func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {

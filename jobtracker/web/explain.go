@@ -26,8 +26,10 @@ type (
 		Holds     []Hold    `json:"holds,omitempty"`
 		Now       time.Time `json:"now"` // on the clock of the other times
 		Submitted time.Time `json:"submitted,omitzero"`
-		End       time.Time `json:"end,omitzero"` // predicted
+		End       time.Time `json:"end,omitzero"` // of a job that has not ended, the likely one
 		Deadline  time.Time `json:"deadline,omitzero"`
+
+		Prediction *Prediction `json:"prediction,omitempty"` // of its end; the same as in the job's status
 	}
 
 	// Phase is a job's maps or its reduces.
@@ -101,7 +103,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 	e := Explanation{
 		Job: x.Job.String(), Name: x.Name, Pool: x.Pool, State: x.State.String(), Suspended: x.Suspended,
 		Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-		Now: now.UTC(), Submitted: timeOf(x.Submitted), End: timeOf(x.End), Deadline: timeOf(x.Deadline),
+		Now: now.UTC(), Submitted: timeOf(x.Submitted), End: timeOf(x.End), Deadline: timeOf(x.Deadline), Prediction: predictionOf(&x.Prediction, &x.Settings),
 	}
 	for i := range x.Phases {
 		p := &x.Phases[i]

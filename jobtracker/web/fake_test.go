@@ -357,6 +357,7 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 		}},
 		Shuffle: &wire.ShuffleExplanation{Ready: 1, Remaining: 2, Total: 3, Share: 0.5, Place: 1, Of: 1},
 		Holds:   []wire.Hold{{Reason: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
+		Prediction: wire.Prediction{Earliest: 7 * time.Second, Likely: 8 * time.Second, Latest: 12 * time.Second},
 	}, nil
 }
 

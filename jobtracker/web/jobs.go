@@ -33,7 +33,7 @@ type (
 		WaitReason    string                      `json:"waitReason,omitempty"` // begins with "for"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
-		EndsMillis    int64                       `json:"endsMillis,omitempty"`   // predicted time from submission to end
+		Prediction    *Prediction                 `json:"prediction,omitempty"`   // of its end; only of a job that has not ended
 		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
 		GivenUp       []string                    `json:"givenUp,omitempty"`      // why, for the first of them
 		Hidden        bool                        `json:"hidden,omitempty"`       // the user may not see more than the fields that are set
@@ -88,7 +88,7 @@ func JobOf(s *wire.JobStatus) Job {
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Suspended: s.Suspended, Settings: settingsOf(&s.Settings, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
-		EndsMillis: s.Ends.Milliseconds(), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
+		Prediction: predictionOf(&s.Prediction, &s.Settings), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
 	}
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
@@ -128,7 +128,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		ID: id, Name: j.Name, Flow: flow, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
-		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Ends: time.Duration(j.EndsMillis) * time.Millisecond,
+		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Prediction: j.Prediction.ToWire(),
 		GivenUpTasks: j.GivenUpTasks, GivenUp: j.GivenUp,
 	}, nil
 }

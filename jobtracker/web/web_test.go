@@ -219,7 +219,7 @@ func TestForms(t *testing.T) {
 		ID: wire.JobID{Start: 7, N: 3}, Flow: wire.FlowID{Start: 7, N: 2}, StoppedBy: wire.JobID{Start: 7, N: 2}, Name: "näme\n", Owner: "ann", State: wire.Committing,
 		Maps: wire.TaskCounts{Total: 4, Running: 3, Done: 2, FailedAttempts: 1}, Reduces: wire.TaskCounts{Total: 1},
 		Read: wire.Progress{Done: 1 << 60, Total: 1<<60 + 1}, Shuffled: wire.Progress{Done: 2}, Reduced: wire.Progress{Total: 3},
-		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", WaitReason: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond, Ends: 2500 * time.Millisecond,
+		Counters: wire.Counters{"g": {"n": 1<<62 + 1}}, Error: "e", WaitReason: "for w", Troubles: []string{"t"}, Elapsed: 1500 * time.Millisecond, Prediction: wire.Prediction{Earliest: 2 * time.Second, Likely: 2500 * time.Millisecond, Latest: 3 * time.Second},
 		Suspended: true, Settings: wire.Settings{
 			Priority: wire.Low, Weight: 0.5, Deadline: time.Second, Batch: "b", Pool: "p", SLA: []wire.SLAStep{{After: time.Minute, Cost: 2.5}},
 		},
@@ -235,6 +235,9 @@ func TestForms(t *testing.T) {
 	}
 	if back, err := there.Status(); err != nil || !reflect.DeepEqual(back, status) {
 		t.Errorf("%+v, %v\nfrom %s", back, err, text)
+	}
+	if p := job.Prediction; p.LateMillis != 1500 || p.SLACost != 0 {
+		t.Errorf("the job is predicted to miss %+v", p)
 	}
 	if !job.Settings.Late {
 		t.Error("after 1.5 s of 1 s a job is late")

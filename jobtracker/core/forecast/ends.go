@@ -60,6 +60,9 @@ type Estimate struct {
 	Work      [2]float64 // slot-seconds left, by phase
 
 	MapsEnd, ShuffleEnd, End time.Duration
+
+	Measured bool  // task times of this job, or of the last one with its name, are known
+	Range    Range // around End; zero if End is Never, and before Measured
 }
 
 // Forecast holds the estimates of all jobs, sorted by number.
@@ -98,7 +101,7 @@ type Prediction struct {
 // NewPrediction begins a prediction.
 func NewPrediction(c *Cluster, jobs []Job) *Prediction {
 	return &Prediction{c: c, jobs: jobs, f: make(Forecast, 0, len(jobs)), stages: []func(c *Cluster, jobs []Job, f Forecast){
-		(*Cluster).predictMaps, (*Cluster).predictShuffles, (*Cluster).predictReduces, (*Cluster).predictUpcoming,
+		(*Cluster).predictMaps, (*Cluster).predictShuffles, (*Cluster).predictReduces, (*Cluster).predictUpcoming, (*Cluster).predictRanges,
 	}}
 }
 

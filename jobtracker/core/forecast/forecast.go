@@ -13,6 +13,8 @@
 //  3. [Phase.Work] computes the slot-seconds that the phase has left.
 //  4. [Predict] predicts the ends of all jobs, given the plans in force: maps first, in the order
 //     of the plan, then shuffles, reduces, and jobs that have not begun.
+//  5. [Range] says how far the end may be from that. Its width comes from the spread of task times,
+//     the number of measured tasks and of tasks left, the shuffle, and the work of other jobs.
 package forecast
 
 import "time"

@@ -1,0 +1,35 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/wire"
+)
+
+// predictionOf returns what users see of a job's forecast at a time, which may be later than the forecast.
+// Everything that shows a predicted end shows this one.
+func (l *leader) predictionOf(j *job, all forecast.Forecast, now time.Duration) wire.Prediction {
+	if o := all.Of(j.facts.N()); o != nil && o.Range != (forecast.Range{}) {
+		since := func(at time.Duration) time.Duration { return max(at, now) - j.spec.arrived }
+		return wire.Prediction{Earliest: since(o.Range.Earliest), Likely: max(since(o.Range.Likely), 1), Latest: max(since(o.Range.Latest), 1)}
+	}
+	return wire.Prediction{Unknown: l.unpredicted(j, all)}
+}
+
+// unpredicted says why the end of a job is not predicted.
+func (l *leader) unpredicted(j *job, all forecast.Forecast) string {
+	switch o := all.Of(j.facts.N()); {
+	case j.facts.Stopping():
+		return ""
+	case j.facts.Submission().Suspended():
+		return "suspended"
+	case o == nil:
+		return "the forecast does not have it yet"
+	case j.workingTasks(mapPhase)+j.workingTasks(reducePhase) > 0:
+		return "first tasks still running"
+	case o.Measured:
+		return "" // no slots, or a change of leader: WaitReason tells
+	}
+	return "no task has run yet"
+}
