@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
@@ -21,35 +22,50 @@ type Page struct {
 	Skipped []error    // why files cannot be read
 }
 
-// ReadPage reads the histories after a job, newest first, or the newest ones if after is zero. If the
-// files of that day are no longer kept, the page is empty: the others were older.
-func ReadPage(ctx context.Context, f dfs.FS, staging string, after wire.JobID) (*Page, error) {
+// Query asks for a [Page].
+type Query struct {
+	After  wire.JobID         // the page begins after this job; zero: with the newest one
+	Since  time.Time          // without days that ended before; zero: all days
+	Select func(*Record) bool // nil: all
+}
+
+// pageReads is the maximum number of files that a page reads: Select may refuse most of them.
+const pageReads = 5 * PageLength
+
+// ReadPage reads histories, newest first. If the files of the day of q.After are no longer kept, the page
+// is empty: the others were older.
+func ReadPage(ctx context.Context, f dfs.FS, staging string, q Query) (*Page, error) {
 	entries, err := List(f, staging)
 	if err != nil {
 		return nil, err
 	}
-	if !after.IsZero() {
-		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Job == after })
+	p := new(Page)
+	if !q.After.IsZero() {
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Job == q.After })
 		if i < 0 {
-			return new(Page), nil
+			return p, nil
 		}
 		entries = entries[i+1:]
 	}
-	p := new(Page)
-	if len(entries) > PageLength {
-		entries = entries[:PageLength]
-		p.Next = entries[PageLength-1].Job
+	// A job that ended before then was submitted before.
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Day.AddDate(0, 0, 1).Before(q.Since) }); i >= 0 {
+		entries = entries[:i]
 	}
-	for _, e := range entries {
-		if ctx.Err() != nil {
+	for i, e := range entries {
+		switch {
+		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case len(p.Records)+len(p.Skipped) == PageLength, i == pageReads:
+			p.Next = entries[i-1].Job
+			return p, nil
 		}
 		r, err := Read(f, e.Name)
-		if err != nil { // removed meanwhile, or damaged
+		switch {
+		case err != nil: // removed meanwhile, or damaged
 			p.Skipped = append(p.Skipped, err)
-			continue
+		case q.Select == nil || q.Select(r):
+			p.Records = append(p.Records, r.summary())
 		}
-		p.Records = append(p.Records, r.summary())
 	}
 	return p, nil
 }

@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 	var got []string
 	skipped, pages := 0, 0
 	for after := (wire.JobID{}); ; {
-		p, err := ReadPage(t.Context(), f, staging, after)
+		p, err := ReadPage(t.Context(), f, staging, Query{After: after})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,10 +53,10 @@ func TestPages(t *testing.T) {
 	if !slices.Equal(got, want) || skipped != n/9 || pages != 3 {
 		t.Errorf("%d pages have %d histories and skip %d: %q, want %q", pages, len(got), skipped, got, want)
 	}
-	if p, err := ReadPage(t.Context(), f, staging, job(999)); err != nil || len(p.Records) > 0 || !p.Next.IsZero() {
+	if p, err := ReadPage(t.Context(), f, staging, Query{After: job(999)}); err != nil || len(p.Records) > 0 || !p.Next.IsZero() {
 		t.Errorf("after a job whose day is removed: %+v, %v", p, err)
 	}
-	if p, err := ReadPage(t.Context(), mem.New(1<<20), staging, wire.JobID{}); err != nil || len(p.Records) > 0 {
+	if p, err := ReadPage(t.Context(), mem.New(1<<20), staging, Query{}); err != nil || len(p.Records) > 0 {
 		t.Errorf("without histories: %+v, %v", p, err)
 	}
 }

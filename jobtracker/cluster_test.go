@@ -131,7 +131,7 @@ func TestHistory(t *testing.T) {
 	if _, err := s.Submit(testContext(t), core.Caller{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	jobs, _, err := s.Jobs(testContext(t), wire.JobID{})
+	jobs, _, err := s.Jobs(testContext(t), core.Query{Oldest: true})
 	if err != nil || len(jobs) != 2 || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}
@@ -240,7 +240,7 @@ func TestFollower(t *testing.T) {
 	})
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
 	_, submitErr := s.Submit(testContext(t), core.Caller{}, submission("b", 1))
-	_, _, jobsErr := s.Jobs(testContext(t), wire.JobID{})
+	_, _, jobsErr := s.Jobs(testContext(t), core.Query{})
 	_, attemptsErr := s.Attempts(testContext(t), core.Caller{}, id, wire.AttemptID{})
 	var watchErr error
 	for _, watchErr = range s.Watch(testContext(t), []wire.JobID{id}) {
@@ -272,7 +272,7 @@ func TestDeposed(t *testing.T) {
 	log.play(core.Elected{Term: 1})
 	queried := make(chan error, 1)
 	go func() {
-		_, _, err := s.Jobs(testContext(t), wire.JobID{})
+		_, _, err := s.Jobs(testContext(t), core.Query{})
 		queried <- err
 	}()
 	log.play(entries...)

@@ -3,6 +3,8 @@ package jobtracker
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -42,20 +44,34 @@ func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID
 	return r, nil
 }
 
-// Histories returns a page of the histories, newest first, with who may see them. The page begins after a
-// job, or with the newest one if after is zero. It fails with core.ErrNotLeader.
-func (s *Server) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
-	return s.readHistories(ctx, func() (*history.Page, error) {
-		return history.ReadPage(ctx, s.cfg.FS, s.cfg.Staging, after)
+// Histories returns a page of the histories, newest first, with who may see them. If the query names a flow, the
+// page has all jobs of it. It fails with core.ErrNotLeader.
+func (s *Server) Histories(ctx context.Context, q core.Query) (*history.Page, error) {
+	selects := func(r *history.Record, visible bool) bool {
+		job := r.Job
+		job.Owner = r.Owner
+		return q.Filter.Selects(&job, r.Submitted, visible)
+	}
+	p, err := s.readHistories(ctx, func() (*history.Page, error) {
+		if q.Filter.Flow.IsZero() {
+			since := time.UnixMilli(q.Filter.Since)
+			return history.ReadPage(ctx, s.cfg.FS, s.cfg.Staging, history.Query{
+				After: q.After, Since: since, Select: func(r *history.Record) bool { return selects(r, true) },
+			})
+		}
+		p, err := history.ReadFlow(ctx, s.cfg.FS, s.cfg.Staging, q.Filter.Flow)
+		if err == nil {
+			slices.Reverse(p.Records)
+		}
+		return p, err
 	})
-}
-
-// FlowHistories returns the histories of a flow, by id, with who may see them. It fails with
-// core.ErrNotLeader.
-func (s *Server) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
-	return s.readHistories(ctx, func() (*history.Page, error) {
-		return history.ReadFlow(ctx, s.cfg.FS, s.cfg.Staging, flow)
+	if err != nil {
+		return nil, err
+	}
+	p.Records = slices.DeleteFunc(p.Records, func(r *history.Record) bool { // names of jobs that the caller may not see match nothing
+		return !selects(r, q.By.MayView(r.Owner, r.Job.Access))
 	})
+	return p, nil
 }
 
 // readHistories reads records, and adds owners and who may see the jobs.

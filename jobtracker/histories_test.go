@@ -3,6 +3,7 @@ package jobtracker
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestHistoryAccess(t *testing.T) {
 			if (err == nil) != allowed || (r != nil) != allowed || err != nil && !errors.Is(err, admission.ErrNotAllowed) {
 				t.Errorf("%s reads the history of %v: %+v, %v", user, id, r, err)
 			}
-			p, err := s.Histories(testContext(t), wire.JobID{})
+			p, err := s.Histories(testContext(t), core.Query{})
 			if err != nil || len(p.Records) != 6 {
 				t.Fatalf("%d histories, %v", len(p.Records), err)
 			}
@@ -65,6 +66,10 @@ func TestHistoryAccess(t *testing.T) {
 				if r.Job.ID == id && by.MayView(r.Owner, r.Job.Access) != allowed {
 					t.Errorf("%s sees %v in the list: %v, %+v", user, id, !allowed, r.Job.Access)
 				}
+			}
+			p, err = s.Histories(testContext(t), core.Query{By: by, Filter: admission.Filter{Name: "*"}})
+			if found := slices.ContainsFunc(p.Records, func(r *history.Record) bool { return r.Job.ID == id }); err != nil || found != allowed {
+				t.Errorf("%s finds %v by its name: %v, %v", user, id, found, err)
 			}
 		}
 		if r, err := s.History(testContext(t), core.Caller{}, id); err != nil || r.Job.ID != id {

@@ -99,6 +99,7 @@ type Server struct {
 	replies   map[core.Token]func(core.Reply)
 	lastToken core.Token
 	watchers  *watchers
+	feed      feed
 	queries   []*query
 	halted    error
 	ticking   bool // a Tick is in the inbox
@@ -254,6 +255,7 @@ func (s *Server) step(ev core.Event) {
 		commands := s.core.Step(s.now(), ev)
 		s.noteLeadership()
 		s.watchers.noteChanges(s.core.Changed(), s.now())
+		s.feed.note(s.core.Changed())
 		for _, c := range commands {
 			s.execute(c)
 		}

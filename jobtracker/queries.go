@@ -19,19 +19,18 @@ type query struct {
 	answer chan error
 }
 
-// Jobs returns a page of the jobs that the cluster knows, oldest first, without counters and troubles.
-// The page begins after a job, or with the first one if after is zero. The next page begins after
-// next; zero: there is none. It fails with core.ErrCursor or core.ErrNotLeader.
-func (s *Server) Jobs(ctx context.Context, after wire.JobID) (jobs []wire.JobStatus, next wire.JobID, err error) {
-	return readPage(ctx, s, after, s.core.Statuses)
+// Jobs returns a page of the jobs that the cluster knows, without counters and troubles. The next page
+// begins after next; zero: there is none. It fails with core.ErrCursor or core.ErrNotLeader.
+func (s *Server) Jobs(ctx context.Context, q core.Query) (jobs []wire.JobStatus, next wire.JobID, err error) {
+	return readPage(ctx, s, func(now time.Duration) ([]wire.JobStatus, wire.JobID, error) { return s.core.Statuses(now, q) })
 }
 
 // readPage makes the goroutine of Run read a page of jobs.
-func readPage[T any](ctx context.Context, s *Server, after wire.JobID, read func(time.Duration, wire.JobID) ([]T, wire.JobID, error)) ([]T, wire.JobID, error) {
+func readPage[T any](ctx context.Context, s *Server, read func(time.Duration) ([]T, wire.JobID, error)) ([]T, wire.JobID, error) {
 	var list []T
 	var next wire.JobID
 	var refused error
-	if err := s.query(ctx, func() { list, next, refused = read(s.now(), after) }); err != nil {
+	if err := s.query(ctx, func() { list, next, refused = read(s.now()) }); err != nil {
 		return nil, wire.JobID{}, err // do not return list: Run may still write it
 	}
 	return list, next, refused
@@ -88,9 +87,12 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 	return x, nil
 }
 
-// Explanations explains a page of the jobs that have not ended, by id. Pages are as in Jobs.
+// Explanations explains a page of the jobs that have not ended, by id. The page begins after a job, or with
+// the first one if after is zero; next is as in Jobs.
 func (s *Server) Explanations(ctx context.Context, after wire.JobID) (list []wire.Explanation, next wire.JobID, err error) {
-	return readPage(ctx, s, after, s.core.Explanations)
+	return readPage(ctx, s, func(now time.Duration) ([]wire.Explanation, wire.JobID, error) {
+		return s.core.Explanations(now, after)
+	})
 }
 
 // Cluster describes the cluster as this job tracker knows it. Followers answer too, but do not know

@@ -14,6 +14,23 @@ import (
 // all jobs have ended, or after an error: core.ErrNotLeader if another job tracker leads. Clients
 // share what the states contain: it must not be changed.
 func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return s.watch(ctx, jobs, func(states, _ []*jobState) []*jobState { return states })
+}
+
+// Changes is Watch, but after the first states yields only those that have changed.
+func (s *Server) Changes(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+	return s.watch(ctx, jobs, func(states, last []*jobState) (changed []*jobState) {
+		for i, state := range states {
+			if last == nil || state != last[i] {
+				changed = append(changed, state)
+			}
+		}
+		return changed
+	})
+}
+
+// watch yields what choose returns for the jobs' states and those before; nil: there are none before.
+func (s *Server) watch(ctx context.Context, jobs []wire.JobID, choose func(states, last []*jobState) []*jobState) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		w := newWatch(jobs)
 		if !s.post(func() { s.watchers.add(w, s.now()) }) {
@@ -31,7 +48,7 @@ func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.
 				yield(nil, err)
 				return
 			}
-			if !yield(statusesAt(states, s.now()), nil) || allEnded(states) {
+			if !yield(statusesAt(choose(states, last), s.now()), nil) || allEnded(states) {
 				return
 			}
 			last = states

@@ -102,7 +102,7 @@ func TestTooManyJobs(t *testing.T) {
 func countJobs(w *world, leader *core.Core) int {
 	n := 0
 	for after := (wire.JobID{}); ; {
-		list, next, err := leader.Statuses(w.now, after)
+		list, next, err := leader.Statuses(w.now, core.Query{After: after})
 		w.must(err)
 		if n += len(list); next == (wire.JobID{}) {
 			return n

@@ -94,7 +94,7 @@ func (b *bench) oneFailover(c *testbed.Cluster, in, dir string) (time.Duration, 
 		if err != nil {
 			return false
 		}
-		first = firstLaunch(attempts.Attempts, epoch)
+		first = firstLaunch(attempts.Items, epoch)
 		return !first.IsZero()
 	}); err != nil {
 		return 0, err

@@ -75,7 +75,7 @@ func (b *bench) countSpeculative(c *testbed.Cluster) (all, speculative int, err 
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, a := range attempts.Attempts {
+	for _, a := range attempts.Items {
 		if !strings.Contains(a.ID, "_m_") && !strings.Contains(a.ID, "_r_") {
 			continue
 		}

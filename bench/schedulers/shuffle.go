@@ -126,7 +126,7 @@ func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[i
 		return nil, last, err
 	}
 	ends = make(map[int]time.Time)
-	for _, a := range attempts.Attempts {
+	for _, a := range attempts.Items {
 		attempt, err := wire.ParseAttemptID(a.ID)
 		if err != nil {
 			return nil, last, err

@@ -21,6 +21,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -97,14 +98,14 @@ func (c *Cluster) Run(ctx context.Context, args ...string) (time.Duration, error
 
 // LastJob returns the job submitted last; for a flow, the job that ends last.
 func (c *Cluster) LastJob(ctx context.Context) (*web.Job, error) {
-	jobs, err := c.API.Jobs(ctx)
+	jobs, err := c.API.Jobs(ctx, core.Query{})
 	if err != nil {
 		return nil, err
 	}
 	if len(jobs) == 0 {
 		return nil, errors.New("the cluster has no job")
 	}
-	id, err := wire.ParseJobID(jobs[len(jobs)-1].ID)
+	id, err := wire.ParseJobID(jobs[0].ID)
 	if err != nil {
 		return nil, err
 	}

@@ -86,29 +86,6 @@ func (f *fakeJobTracker) Leadership() core.Leadership {
 	return core.Leadership{Leader: "jt1", Addr: f.addr, Epoch: 3, Leads: true}
 }
 
-func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
-	jobs, next, err := f.Jobs(ctx, after)
-	for _, j := range jobs {
-		if x, err := f.Explain(ctx, j.ID); err == nil && !j.State.Ended() {
-			all = append(all, x)
-		}
-	}
-	return all, next, err
-}
-
-// Jobs returns pages of one job.
-func (f *fakeJobTracker) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
-	i := 1 + slices.IndexFunc(f.jobs, func(j wire.JobStatus) bool { return j.ID == after })
-	if i >= len(f.jobs) {
-		return nil, next, nil
-	}
-	page = f.jobs[i : i+1]
-	if i+1 < len(f.jobs) {
-		next = page[0].ID
-	}
-	return page, next, nil
-}
-
 func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 	for _, j := range f.jobs {
 		if j.ID == id {
@@ -153,8 +130,8 @@ func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
 	return nil
 }
 
-// Watch yields each job in its state, and then as succeeded.
-func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
+// Changes yields each job in its state, and then as succeeded.
+func (f *fakeJobTracker) Changes(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	if f.recorder.state != 0 {
 		return f.recorder.Watch(ctx, ids)
 	}
@@ -178,6 +155,10 @@ func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[
 		}
 		yield(all, nil)
 	}
+}
+
+func (f *fakeJobTracker) Follow(context.Context) iter.Seq2[[]core.Listed, error] {
+	return func(func([]core.Listed, error) bool) {}
 }
 
 func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
@@ -206,14 +187,6 @@ func tokenOf(job string) string { return "token of " + job }
 
 func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID) (*history.Record, error) {
 	return history.Find(files(), f.staging, id)
-}
-
-func (f *fakeJobTracker) Histories(ctx context.Context, after wire.JobID) (*history.Page, error) {
-	return history.ReadPage(ctx, files(), f.staging, after)
-}
-
-func (f *fakeJobTracker) FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error) {
-	return history.ReadFlow(ctx, files(), f.staging, flow)
 }
 
 func (f *fakeJobTracker) Attach(*wire.Conn, string) error { return errors.New("no trackers here") }
@@ -294,9 +267,17 @@ func TestQueries(t *testing.T) {
 		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
-		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\njob_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0004…in 4m0s, will cost 3 by its SLA, since it ends later than 1m2s…1m0s…in 10.2s (6s to 20s)…job_7_0003…failed", ""},
+		{"list", 0, "JOB…STATE…POOL…PRIORITY…DEADLINE…MAPS…OWNER…NAME\njob_7_0003…failed…job_7_0004…in 4m0s, will cost 3 by its SLA, since it ends later than 1m2s…1m0s…in 10.2s (6s to 20s)…job_7_0002…running, suspended…etl…HIGH…late by 1m0s…1/4…so?rt\njob_7_0001…succeeded…default  NORMAL…-…2/2…1.5s…ann…words\n", ""},
+		{"list -state failed,killed -name b*", 0, "NAME\njob_7_0003…bad\n", ""},
+		{"list -owner ann -since 2500000h -pool default", 0, "NAME\njob_7_0001…words\n", ""},
+		{"list -owner bob", 0, "OWNER  FLOW  NAME\n", ""},
+		{"list -state runing", 2, "", "mrsubmit list: -state runing: want some of waiting, preparing"},
+		{"list -since yesterday", 2, "", "-since yesterday: want a duration as 2h, a day as"},
+		{"history -name n*", 0, "JOB  STATE  ENDED  ELAPSED  OWNER  NAME\n", ""},
+		{"history -owner me -state failed", 0, "NAME\njob_6_0009…old", ""},
+		{"history -owner me job_6_0009", 2, "", "-since select jobs of a list, not of job_6_0009"},
 		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s (6s to 20s), will cost 3 by its SLA, since it ends later than 1m2s\n", ""},
-		{"list -json", 0, `[…"id": "job_7_0001"…"state": "succeeded"…"id": "job_7_0003"`, ""},
+		{"list -json", 0, `[…"id": "job_7_0003"…"id": "job_7_0001"…"state": "succeeded"`, ""},
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},

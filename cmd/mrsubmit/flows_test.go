@@ -61,7 +61,7 @@ func TestFlows(t *testing.T) {
 		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
-		{"list", 0, "OWNER  FLOW…NAME\n…job_7_0001…ann…-…words\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0007…-…flow_7_0005  answer\n", ""},
+		{"list", 0, "OWNER  FLOW…NAME\n…job_7_0007…-…flow_7_0005  answer\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0001…ann…-…words\n", ""},
 		{"list -json", 0, `"id": "job_7_0005"…"flow": "flow_7_0005"`, ""},
 		{"status flow_7_0005", 0, "job_7_0005 orders  succeeded…of flow_7_0005\njob_7_0006 sold  committing its output…of flow_7_0005\nowner ann\njob_7_0007 answer  waiting for job_7_0006…of flow_7_0005\n", ""},
 		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
@@ -89,11 +89,11 @@ func TestFlows(t *testing.T) {
 		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + damagedError},
 		{"kill flow_6_0020", 1, "", damagedError + "…job_6_0022: the job has ended"},
 		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may belong to flow_6_0021…flow_6_0021: unknown job"},
-		{"history flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
-		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
-		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + symlinkError},
-		{"status flow_6_0030", 1, "", "mrsubmit status: " + symlinkError},
-		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + symlinkError},
+		{"history flow_6_0030", 1, "", "mrsubmit history: list histories: " + symlinkError},
+		{"history -json flow_6_0030", 1, "", "mrsubmit history: list histories: " + symlinkError},
+		{"counters flow_6_0030", 1, "", "mrsubmit counters: list histories: " + symlinkError},
+		{"status flow_6_0030", 1, "", "mrsubmit status: list histories: " + symlinkError},
+		{"kill flow_6_0030", 1, "", "mrsubmit kill: list histories: " + symlinkError},
 		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + symlinkError},
 		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + symlinkError},
 		{"status job_6_0021", 1, "", "mrsubmit status: job_6_0021: unknown job; read history …/job_6_0021: not a job's history"},

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
-	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -54,14 +54,11 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 	if err != nil || len(flows) == 0 {
 		return distinct(ids), err
 	}
-	var all []web.Job
-	if q.staging == "" { // with -staging there may be no job tracker
-		if all, err = q.cluster.Jobs(ctx); err != nil {
-			return nil, err
-		}
-	}
 	for _, flow := range flows {
-		jobs, err := jobsOf(flow, all)
+		var jobs []wire.JobStatus
+		if q.staging == "" { // with -staging there may be no job tracker
+			jobs, err = q.jobsOf(ctx, flow)
+		}
 		if err == nil && len(jobs) == 0 {
 			jobs, err = q.flowFromHistories(ctx, flow)
 		}
@@ -105,28 +102,28 @@ func distinct(ids []wire.JobID) []wire.JobID {
 	return unique
 }
 
-// jobsOf returns the jobs of a flow among those that the cluster knows.
-func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
-	var jobs []wire.JobStatus
+// jobsOf returns the jobs of a flow that the cluster knows, by id.
+func (q *query) jobsOf(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
+	known, err := q.cluster.Jobs(ctx, core.Query{Oldest: true, Filter: admission.Filter{Flow: flow}})
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]wire.JobStatus, len(known))
 	for i := range known {
-		if known[i].Flow != flow.String() {
-			continue
-		}
-		job, err := known[i].Status()
-		if err != nil {
+		if jobs[i], err = known[i].Status(); err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, job)
 	}
 	return jobs, nil
 }
 
-// flowFromHistories lists the jobs of a flow that have a history.
+// flowFromHistories lists the jobs of a flow that have a history, by id.
 func (q *query) flowFromHistories(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
-	list, skipped, err := q.past().FlowHistories(ctx, flow)
+	list, skipped, err := q.past().Histories(ctx, core.Query{Filter: admission.Filter{Flow: flow}}, 0)
 	if err != nil {
 		return nil, err
 	}
+	slices.Reverse(list)
 	for _, why := range skipped {
 		q.reportSkipped(errors.New(why))
 	}

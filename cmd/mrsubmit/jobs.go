@@ -16,9 +16,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// list prints a line for each job that the cluster knows.
+// list prints a line for each job that the cluster knows and the flags select.
 func (q *query) list(ctx context.Context) error {
-	jobs, err := q.cluster.Jobs(ctx)
+	asked, err := q.filter.query(time.Now())
+	if err != nil {
+		return err
+	}
+	jobs, err := q.cluster.Jobs(ctx, asked)
 	if err != nil {
 		return err
 	}

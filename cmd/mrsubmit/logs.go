@@ -45,9 +45,9 @@ func (q *query) logs(ctx context.Context) error {
 		if all[i], err = q.attempts(ctx, id); err != nil {
 			return err
 		}
-		all[i].Attempts = filter(all[i].Attempts)
-		attempts += len(all[i].Attempts)
-		list = append(list, q.logList(all[i].Attempts, all[i].Token)...)
+		all[i].Items = filter(all[i].Items)
+		attempts += len(all[i].Items)
+		list = append(list, q.logList(all[i].Items, all[i].Token)...)
 	}
 	if q.json {
 		return q.printJSON(list)
@@ -67,8 +67,8 @@ func (q *query) logs(ctx context.Context) error {
 	defer r.http.CloseIdleConnections()
 	for _, job := range all {
 		r.token = job.Token
-		for i := range job.Attempts {
-			if err := r.printLogs(ctx, &job.Attempts[i]); err != nil {
+		for i := range job.Items {
+			if err := r.printLogs(ctx, &job.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 		if err != nil {
 			return nil, err
 		}
-		return &web.Attempts{Attempts: h.Attempts, Owner: h.Owner, Token: h.Token}, nil
+		return &web.Attempts{Items: h.Attempts, Owner: h.Owner, Token: h.Token}, nil
 	}
 	return nil, err
 }

@@ -103,7 +103,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", runSynopsis, "run a job and wait until it ends", runHelp, (*tool).run},
-		{"list", "[-json]", "list the jobs that the cluster knows", "", queryCommand("list", 0, 0, (*query).list)},
+		{"list", "[-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-json]", "list the jobs that the cluster knows, newest first", "",
+			queryCommand("list", 0, 0, (*query).list, func(q *query) { q.filter.define(q) })},
 		{"status", "[-json] JOB|FLOW", "print the state and progress of a job, or of each job of a flow", "", queryCommand("status", 1, 1, (*query).status)},
 		{"wait", "[-json] JOB|FLOW…", "wait until jobs end; exit code 0 if all succeed", "", queryCommand("wait", 1, 1000, (*query).wait)},
 		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, and all jobs of their flows", "", queryCommand("kill", 1, 1000, (*query).kill, func(q *query) {
@@ -120,9 +121,10 @@ func commands() []command {
 			queryCommand("logs", 1, 2, (*query).logs, func(q *query) {
 				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")
 			})},
-		{"history", "[-n LINES] [-staging URL] [-json] [JOB|FLOW]", "list ended jobs, newest first, or print all about a job or about each job of a flow", "",
+		{"history", "[-n LINES] [-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-staging URL] [-json] [JOB|FLOW]", "list ended jobs, newest first, or print all about a job or about each job of a flow", "",
 			queryCommand("history", 0, 1, (*query).history, func(q *query) {
 				q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
+				q.filter.define(q)
 				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},
 		{"ui", "[-port PORT] [-no-browser]", "show the cluster's pages in a browser", uiHelp, queryCommand("ui", 0, 0, (*query).showUI, func(q *query) {

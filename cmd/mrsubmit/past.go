@@ -12,6 +12,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -20,8 +21,7 @@ import (
 // pastJobs has the histories of ended jobs: a job tracker, which checks who may see a job, or a directory.
 type pastJobs interface {
 	History(ctx context.Context, id wire.JobID) (*web.History, error)
-	Histories(ctx context.Context, n int) (list []web.History, skipped []string, err error)
-	FlowHistories(ctx context.Context, flow wire.FlowID) (list []web.History, skipped []string, err error)
+	Histories(ctx context.Context, q core.Query, n int) (list []web.History, skipped []string, err error) // newest first
 }
 
 // past returns where to read histories.
@@ -44,9 +44,23 @@ func (s stagedJobs) History(_ context.Context, id wire.JobID) (*web.History, err
 	return &past, nil
 }
 
-func (s stagedJobs) Histories(ctx context.Context, n int) (list []web.History, skipped []string, err error) {
-	for after := (wire.JobID{}); ; {
-		p, err := history.ReadPage(ctx, files(), s.staging, after)
+func (s stagedJobs) Histories(ctx context.Context, q core.Query, n int) (list []web.History, skipped []string, err error) {
+	if !q.Filter.Flow.IsZero() {
+		p, err := history.ReadFlow(ctx, files(), s.staging, q.Filter.Flow)
+		if err != nil {
+			return nil, nil, err
+		}
+		slices.Reverse(p.Records)
+		list, skipped = appendPage(nil, nil, p)
+		return list, skipped, nil
+	}
+	of := history.Query{Since: time.UnixMilli(q.Filter.Since), Select: func(r *history.Record) bool {
+		job := r.Job
+		job.Owner = r.Owner
+		return q.Filter.Selects(&job, r.Submitted, true) // who can read the files may see them
+	}}
+	for {
+		p, err := history.ReadPage(ctx, files(), s.staging, of)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -54,19 +68,10 @@ func (s stagedJobs) Histories(ctx context.Context, n int) (list []web.History, s
 		if n > 0 && len(list)+len(skipped) >= n {
 			return list[:min(n, len(list))], skipped, nil
 		}
-		if after = p.Next; after.IsZero() {
+		if of.After = p.Next; of.After.IsZero() {
 			return list, skipped, nil
 		}
 	}
-}
-
-func (s stagedJobs) FlowHistories(ctx context.Context, flow wire.FlowID) ([]web.History, []string, error) {
-	p, err := history.ReadFlow(ctx, files(), s.staging, flow)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, skipped := appendPage(nil, nil, p)
-	return list, skipped, nil
 }
 
 func appendPage(list []web.History, skipped []string, p *history.Page) ([]web.History, []string) {
@@ -95,9 +100,16 @@ func (q *query) history(ctx context.Context) error {
 		q.staging = staging
 	}
 	if len(q.args) > 0 {
+		if q.filter != (jobFilter{}) {
+			return usagef("-state, -owner, -pool, -name and -since select jobs of a list, not of %s", q.args[0])
+		}
 		return q.historyOf(ctx)
 	}
-	list, skipped, err := q.past().Histories(ctx, q.limit)
+	asked, err := q.filter.query(time.Now())
+	if err != nil {
+		return err
+	}
+	list, skipped, err := q.past().Histories(ctx, asked, q.limit)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ type query struct {
 	tail          int64 // bytes of each log; 0: all
 	port          int   // of the pages; 0: any
 	noBrowser     bool
+	filter        jobFilter
 }
 
 // queryCommand makes the run function of a command that needs a cluster. The command takes flags,

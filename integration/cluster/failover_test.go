@@ -12,6 +12,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -238,7 +239,7 @@ func TestSubmittedTwice(t *testing.T) {
 	c := start(t)
 	j := c.paced(3, "-gate")
 	j.AwaitBegan("m", 3)
-	jobs, err := c.client.Jobs(c.ctx)
+	jobs, err := c.client.Jobs(c.ctx, core.Query{})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs: %v", len(jobs), err)
 	}
@@ -262,7 +263,7 @@ func TestSubmittedTwice(t *testing.T) {
 	j.OpenGate()
 	j.checkSuccess()
 	j.CheckOnce("m")
-	if jobs, err := c.client.Jobs(c.ctx); err != nil || len(jobs) != 1 {
+	if jobs, err := c.client.Jobs(c.ctx, core.Query{}); err != nil || len(jobs) != 1 {
 		t.Errorf("%d jobs in the end: %v", len(jobs), err)
 	}
 }

@@ -62,7 +62,7 @@ func TestOwners(t *testing.T) {
 		t.Helper()
 		c.await("attempts", func() bool {
 			a, err := c.client.Attempts(c.ctx, job)
-			return err == nil && len(a.Attempts) > 2
+			return err == nil && len(a.Items) > 2
 		})
 	}
 	for range 2 { // two leaders

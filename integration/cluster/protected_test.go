@@ -78,7 +78,8 @@ func TestAdmission(t *testing.T) {
 	both := []identity.Role{identity.Client, identity.JobTracker}
 	routes := []route{
 		{jt, "GET", "/v1/stream", "", trackers, false},
-		{jt, "GET", "/v1/watch?job=" + id, "", both, false},
+		{jt, "GET", "/v1/events?job=" + id, "", both, false},
+		{jt, "GET", "/v1/openapi.json", "", both, false},
 		{jt, "POST", "/v1/submissions", "", clients, false},
 		{jt, "GET", "/v1/jobs", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id, "", both, false},
@@ -87,6 +88,7 @@ func TestAdmission(t *testing.T) {
 		{jt, "GET", "/v1/jobs/" + id + "/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
 		{jt, "GET", "/v1/explain", "", both, false},
+		{jt, "GET", "/v1/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/history", "", both, false},
 		{jt, "GET", "/v1/histories", "", both, false},
 		{jt, "GET", "/v1/cluster", "", both, false},
@@ -158,7 +160,7 @@ func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
 	found := 0
-	for _, file := range []string{"../../jobtracker/web/web.go", "../../tasktracker/serve.go"} {
+	for _, file := range []string{"../../jobtracker/web/routes.go", "../../tasktracker/serve.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestSettingsSurvive(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.mrsubmit("list", "-json").Succeed()), &jobs); err != nil {
 		t.Fatal(err)
 	}
-	if len(jobs) != 3 || jobs[0].Settings.Pool != "etl" || !jobs[0].Settings.Late || jobs[0].Suspended {
+	if slices.Reverse(jobs); len(jobs) != 3 || jobs[0].Settings.Pool != "etl" || !jobs[0].Settings.Late || jobs[0].Suspended {
 		t.Errorf("at the end the jobs are %+v", jobs)
 	}
 }

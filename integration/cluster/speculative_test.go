@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -14,7 +15,7 @@ func TestSpeculative(t *testing.T) {
 	slow := c.TaskTrackers[0]
 	j := c.paced(24, trial.Speculate, "-map-time", "1s", "-reduce-time", "1s", "-slow-dir", slow.Data(), "-D", "mapreduce.job.reduces=6")
 	j.checkSuccess()
-	jobs, err := c.client.Jobs(c.ctx)
+	jobs, err := c.client.Jobs(c.ctx, core.Query{})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("jobs: %v %v", jobs, err)
 	}
@@ -27,7 +28,7 @@ func TestSpeculative(t *testing.T) {
 		t.Fatal(err)
 	}
 	won := 0
-	for _, a := range attempts.Attempts {
+	for _, a := range attempts.Items {
 		if a.Speculative && a.State == "succeeded" {
 			won++
 			if a.Tracker == slow.ID {
@@ -36,6 +37,6 @@ func TestSpeculative(t *testing.T) {
 		}
 	}
 	if won == 0 {
-		t.Errorf("no speculative attempt has succeeded: %+v", attempts.Attempts)
+		t.Errorf("no speculative attempt has succeeded: %+v", attempts.Items)
 	}
 }

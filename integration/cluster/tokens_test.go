@@ -12,6 +12,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -33,7 +34,7 @@ func TestTokens(t *testing.T) {
 				j.AwaitTraces("m", "ended", 1)
 				gatedJobs = append(gatedJobs, j)
 			}
-			jobs, err := c.client.Jobs(c.ctx)
+			jobs, err := c.client.Jobs(c.ctx, core.Query{Oldest: true})
 			if err != nil || len(jobs) != 2 {
 				t.Fatalf("%+v, %v", jobs, err)
 			}
@@ -50,7 +51,7 @@ func TestTokens(t *testing.T) {
 					if a, err = c.client.Attempts(c.ctx, id); err != nil {
 						t.Fatal(err)
 					}
-					for _, one := range a.Attempts {
+					for _, one := range a.Items {
 						if attempt, err := wire.ParseAttemptID(one.ID); err == nil && attempt.Task.Kind == wire.Map && one.State == "succeeded" {
 							outputs = append(outputs, fmt.Sprintf("%s%s/shuffle/%v/%d/%d/0", scheme, tt.Addr, id, attempt.Task.N, attempt.N))
 							logs = append(logs, fmt.Sprintf("%s%s/logs/%v/%v/stderr", scheme, tt.Addr, id, attempt))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
 )
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
@@ -82,7 +83,7 @@ func TestTrackerKilled(t *testing.T) {
 func (c *cluster) awaitMapsDone(n int) {
 	c.t.Helper()
 	c.await("finished maps", func() bool {
-		jobs, err := c.client.Jobs(c.ctx)
+		jobs, err := c.client.Jobs(c.ctx, core.Query{})
 		return err == nil && len(jobs) == 1 && jobs[0].Maps.Done >= n
 	})
 }

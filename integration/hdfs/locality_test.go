@@ -94,7 +94,7 @@ func (p *platform) checkReadBytes(maps, data, rack, other int64) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for _, a := range attempts.Attempts {
+	for _, a := range attempts.Items {
 		if strings.Contains(a.ID, "_m_") && a.Level == "" {
 			p.t.Errorf("attempt %s has no locality", a.ID)
 		}

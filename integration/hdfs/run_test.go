@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -45,11 +46,11 @@ func (p *platform) paced(in string, flags ...string) *trial.Job {
 // lastID returns the ID of the job that was submitted last.
 func (p *platform) lastID() wire.JobID {
 	p.t.Helper()
-	jobs, err := p.client.Jobs(p.ctx)
+	jobs, err := p.client.Jobs(p.ctx, core.Query{})
 	if err != nil || len(jobs) == 0 {
 		p.t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
-	id, err := wire.ParseJobID(jobs[len(jobs)-1].ID)
+	id, err := wire.ParseJobID(jobs[0].ID)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Changed lists the jobs that may have another status since the last Step began, perhaps
+// Changed lists the jobs that are new or may have another status since the last Step began, perhaps
 // repeatedly. It leaves out what no event of the job changes: its elapsed time, its predicted end,
 // and why it waits. It also leaves out jobs that had ended before. The list is valid until the next
 // Step.
@@ -21,6 +21,12 @@ func (c *Core) noteChange(id wire.JobID) {
 // noteFact notes the change of the job that a fact is about. Facts about several jobs touch them.
 func (c *Core) noteFact(x facts.Fact) {
 	switch x := x.(type) {
+	case *facts.Submitted:
+		if s := c.facts.Submission(x.Submission.Key); s != nil {
+			for n := range s.Jobs() {
+				c.noteChange(c.facts.ID(s.First() + n))
+			}
+		}
 	case *facts.SplitsWritten:
 		c.noteChange(c.facts.ID(x.Job))
 	case *facts.GivenUp:

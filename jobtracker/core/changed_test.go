@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -71,5 +72,20 @@ func TestChangedOfOthers(t *testing.T) {
 				t.Fatalf("heartbeat %d, repeated %d times: %v have changed, want %v", i, done, got, want)
 			}
 		}
+	}
+}
+
+// TestChangedNew: Changed lists the jobs of a new submission, and lists have their times.
+func TestChangedNew(t *testing.T) {
+	c := newBigCluster(1, 2)
+	flow := wire.Submission{Key: "flow", Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "a", Output: "a"}, {Name: "b", Output: "b"}}}}
+	c.commit(&facts.Submitted{At: 1234, Submission: flow})
+	ids := []wire.JobID{{Start: 1, N: 3}, {Start: 1, N: 4}}
+	if got := c.core.Changed(); !slices.Equal(got, ids) {
+		t.Errorf("after a submission %v have changed, want %v", got, ids)
+	}
+	list := c.core.Listed(0, append(ids, wire.JobID{Start: 1, N: 9}))
+	if len(list) != 2 || list[0].Name != "a" || list[1].Submitted != 1234 || list[1].Flow.N != 3 {
+		t.Errorf("listed as %+v", list)
 	}
 }

@@ -45,7 +45,7 @@ func TestLogSize(t *testing.T) {
 	}
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
-	if s, _, _ := c.Statuses(now+time.Hour, wire.JobID{}); len(s) != 1 || s[0].Elapsed != time.Hour {
+	if s, _, _ := c.Statuses(now+time.Hour, Query{}); len(s) != 1 || s[0].Elapsed != time.Hour {
 		t.Errorf("after an hour without events the status is %+v", s)
 	}
 	for len(inbox) > 0 {
@@ -63,7 +63,7 @@ func TestLogSize(t *testing.T) {
 		}
 		feed(m)
 	}
-	if s, _, _ := c.Statuses(0, wire.JobID{}); len(s) != 1 || s[0].State != wire.Succeeded {
+	if s, _, _ := c.Statuses(0, Query{}); len(s) != 1 || s[0].State != wire.Succeeded {
 		t.Fatalf("the job ended as %+v", s)
 	}
 	perTask := float64(bytes-before) / tasks

@@ -25,18 +25,27 @@ const (
 // page counts the entries read for a page.
 type page struct{ items, visits int }
 
-// Statuses returns a page of the jobs that Facts have, oldest first, at the time now, without counters
-// and troubles. The page begins after a job, or with the first one if after is zero. The next page
-// begins after next; a zero next means that there is none.
-func (c *Core) Statuses(now time.Duration, after wire.JobID) (list []wire.JobStatus, next wire.JobID, err error) {
-	if err := c.checkCursor(after); err != nil {
+// Statuses returns a page of the jobs that Facts have, at the time now, without counters and troubles.
+// The next page begins after next; a zero next means that there is none.
+func (c *Core) Statuses(now time.Duration, q Query) (list []wire.JobStatus, next wire.JobID, err error) {
+	if err := c.checkCursor(q.After); err != nil {
 		return nil, next, err
 	}
+	jobs := c.facts.JobsBefore(q.After.N)
+	if q.Oldest {
+		jobs = c.facts.JobsAfter(q.After.N)
+	}
 	var p page
+	last := q.After
 	now = max(now, c.now)
-	for f := range c.facts.JobsAfter(after.N) {
+	for f := range jobs {
 		if p.items == pageJobs || p.visits >= pageVisits {
-			return list, list[len(list)-1].ID, nil
+			return list, last, nil
+		}
+		last = c.facts.ID(f.N())
+		if !c.selects(&q, f) {
+			p.visits++
+			continue
 		}
 		s := c.statusOf(f, now)
 		if c.leader != nil && !f.Ended() {
@@ -50,8 +59,8 @@ func (c *Core) Statuses(now time.Duration, after wire.JobID) (list []wire.JobSta
 	return list, next, nil
 }
 
-// Explanations explains a page of the jobs that have not ended, by id and without speeds. after and
-// next are as in Statuses.
+// Explanations explains a page of the jobs that have not ended, by id and without speeds. The page begins
+// after a job, or with the first one if after is zero; next is as in Statuses.
 func (c *Core) Explanations(now time.Duration, after wire.JobID) (list []wire.Explanation, next wire.JobID, err error) {
 	if err := c.checkCursor(after); err != nil {
 		return nil, next, err

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
 )
@@ -40,7 +41,7 @@ func TestPagesOfJobs(t *testing.T) {
 	var next wire.JobID
 	for seen := 0; ; seen += len(list) {
 		var err error
-		if n := allocated(func() { list, next, err = c.Statuses(0, next) }); n > 256<<10 || err != nil || len(list) > pageJobs {
+		if n := allocated(func() { list, next, err = c.Statuses(0, Query{Oldest: true, After: next}) }); n > 256<<10 || err != nil || len(list) > pageJobs {
 			t.Fatalf("a page of %d jobs allocates %d bytes: %v", len(list), n, err)
 		}
 		for i := range list {
@@ -72,18 +73,61 @@ func TestPagesOfJobs(t *testing.T) {
 	}
 }
 
+// TestFilteredPages: pages have each selected job once, in either order, and each page reads a limited number of
+// jobs.
+func TestFilteredPages(t *testing.T) {
+	const few = 2*pageJobs + 7
+	c := newBigCluster(1, few).core
+	for _, oldest := range []bool{false, true} {
+		for _, name := range []string{"", "n*", "other"} {
+			var ids, want []int
+			for n := 1; n <= few && name != "other"; n++ {
+				want = append(want, n)
+			}
+			if !oldest {
+				slices.Reverse(want)
+			}
+			for q := (Query{Oldest: oldest, Filter: admission.Filter{Name: name}}); ; {
+				list, next, err := c.Statuses(0, q)
+				if err != nil || len(list) > pageJobs {
+					t.Fatalf("a page of %d jobs, %v", len(list), err)
+				}
+				for i := range list {
+					ids = append(ids, list[i].ID.N)
+				}
+				if q.After = next; next.IsZero() {
+					break
+				}
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("named %q, oldest first is %v: %v", name, oldest, ids)
+			}
+		}
+	}
+	c = newBigCluster(1, pageVisits+7).core
+	q := Query{Filter: admission.Filter{Owner: "nobody"}}
+	list, next, err := c.Statuses(0, q)
+	if err != nil || len(list) > 0 || next.N != 8 {
+		t.Errorf("the first page has %d jobs, the next one begins after %v, %v", len(list), next, err)
+	}
+	q.After = next
+	if list, next, err = c.Statuses(0, q); err != nil || len(list) > 0 || !next.IsZero() {
+		t.Errorf("the second page has %d jobs, the next one begins after %v, %v", len(list), next, err)
+	}
+}
+
 // TestCursors refuses cursors that no page can have named.
 func TestCursors(t *testing.T) {
 	c := newBigCluster(2, 3).ready().core
 	id := func(start int64, n int) wire.JobID { return wire.JobID{Start: start, N: n} }
 	for _, after := range []wire.JobID{id(2, 1), id(1, 4), id(1, 0), id(1, -1)} {
-		_, _, err := c.Statuses(0, after)
+		_, _, err := c.Statuses(0, Query{After: after})
 		_, _, explained := c.Explanations(0, after)
 		if !errors.Is(err, ErrCursor) || !errors.Is(explained, ErrCursor) {
 			t.Errorf("jobs after %v: %v, %v", after, err, explained)
 		}
 	}
-	if list, next, err := c.Statuses(0, id(1, 3)); len(list) > 0 || next != (wire.JobID{}) || err != nil {
+	if list, next, err := c.Statuses(0, Query{Oldest: true, After: id(1, 3)}); len(list) > 0 || next != (wire.JobID{}) || err != nil {
 		t.Errorf("jobs after the last one: %v, %v, %v", list, next, err)
 	}
 	at := func(job wire.JobID, kind wire.Kind, n int) wire.AttemptID {
@@ -192,7 +236,7 @@ func BenchmarkViews(b *testing.B) {
 	}{
 		{"forecast", func() { l.recentForecast(l.now, 0) }},
 		{"status", func() { c.StatusAt(0, wire.JobID{Start: 1, N: jobs / 2}) }},
-		{"page of jobs", func() { c.Statuses(0, wire.JobID{Start: 1, N: jobs / 2}) }},
+		{"page of jobs", func() { c.Statuses(0, Query{After: wire.JobID{Start: 1, N: jobs / 2}}) }},
 		{"page of explanations", func() { c.Explanations(0, wire.JobID{Start: 1, N: jobs / 2}) }},
 		{"page of attempts", func() { c.Attempts(j.id, middle) }},
 		{"view of attempts", func() { l.freezeAttempts(j) }},

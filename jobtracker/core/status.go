@@ -35,9 +35,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
-	if f.Submission().Jobs() > 1 {
-		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
-	}
+	s.Flow = c.flowOf(f)
 	if f.Reduces() == 0 {
 		s.Maps.Done = f.CommittedTasks()
 	} else {
@@ -60,6 +58,14 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 		s.StoppedBy = c.facts.ID(stoppedBy)
 	}
 	return s
+}
+
+// flowOf returns the id of a job's flow; zero: it is alone.
+func (c *Core) flowOf(f *facts.Job) (id wire.FlowID) {
+	if f.Submission().Jobs() > 1 {
+		id = wire.FlowID(c.facts.ID(f.Submission().First()))
+	}
+	return id
 }
 
 // setGivenUp adds the tasks that were given up.

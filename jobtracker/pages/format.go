@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/client"
@@ -19,7 +21,9 @@ func functions() template.FuncMap {
 		"size":   client.Size,
 		"span":   span,
 		"time":   wallTime,
+		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
 		"colour": colour,
+		"log":    logPath,
 		"part":   part,
 		"ended":  ended,
 		"sub":    func(a, b int) int { return a - b },
@@ -39,6 +43,15 @@ func colour(job string) string {
 	sum := fnv.New32a()
 	sum.Write([]byte(job)) // never fails
 	return fmt.Sprintf("c%d", sum.Sum32()%colours)
+}
+
+// logPath is the page of an attempt's log.
+func logPath(attempt, stream string) string {
+	job := "job"
+	if parts := strings.Split(attempt, "_"); len(parts) > 2 { // attempt_START_JOB_…
+		job = "job_" + parts[1] + "_" + parts[2]
+	}
+	return "/jobs/" + url.PathEscape(job) + "/attempts/" + url.PathEscape(attempt) + "/" + stream
 }
 
 // part is done of total in thousandths.

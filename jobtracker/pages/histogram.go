@@ -11,13 +11,11 @@ import (
 
 // histogram counts the times of a phase's ended tasks in bins of equal width.
 type histogram struct {
-	Phase         string
-	Tasks         int
-	Median        int64 // milliseconds
-	Least, Most   int64
-	Bins          []bin
-	NodeLocal     int // maps that read their input on its machine
-	WithPlacement int // maps with a known locality
+	Phase       string
+	Tasks       int
+	Median      int64 // milliseconds
+	Least, Most int64
+	Bins        []bin
 }
 
 // bin is a bar of a histogram, in a box of 1000 by 100.
@@ -44,12 +42,6 @@ func taskTimes(attempts []web.Attempt) (all []histogram, slow []web.Attempt) {
 				continue
 			}
 			times = append(times, a.TookMillis)
-			if a.Level != "" {
-				h.WithPlacement++
-				if strings.HasPrefix(a.Level, "node") {
-					h.NodeLocal++
-				}
-			}
 		}
 		if len(times) == 0 {
 			continue
@@ -58,7 +50,7 @@ func taskTimes(attempts []web.Attempt) (all []histogram, slow []web.Attempt) {
 		h.fill(times)
 		all = append(all, h)
 		for _, a := range attempts {
-			if phaseOf(a.ID) == phase && (a.State == "running" || a.State == "succeeded") && a.TookMillis >= stragglerFactor*max(h.Median, 1000) {
+			if phaseOf(a.ID) == phase && (running(&a) || a.State == "succeeded") && a.TookMillis >= stragglerFactor*max(h.Median, 1000) {
 				slow = append(slow, a)
 			}
 		}

@@ -13,14 +13,25 @@ import (
 // jobPage is what the page of a job shows.
 type jobPage struct {
 	web.Job
-	Percent     int
 	Explanation *web.Explanation // nil: the job has ended
-	Attempts    []web.Attempt    // newest first
-	Omitted     int              // older attempts that the page does not have
-	Times       []histogram      // of the phases' ended tasks
-	Slow        []web.Attempt    // stragglers
-	Counters    []group
-	Past        *web.History // nil: the job has not ended, or its history is not readable
+	Past        *web.History     // nil: the job has not ended, or its history is not readable
+	Flowing     []jobRow         // the jobs of its flow
+	Attempts    []web.Attempt    // the last to begin first
+	More        bool             // the page leaves out attempts
+	work
+}
+
+// work is what attempts say about a job.
+type work struct {
+	Times     []histogram   // of the phases' ended tasks
+	Slow      []web.Attempt // stragglers
+	Spent     []spent
+	SlotTime  int64 // milliseconds
+	Levels    []placed
+	LevelMaps int
+	Sizes     *partitions
+	Curves    *curves
+	Groups    []group // of counters
 }
 
 // group is a group of counters.
@@ -44,18 +55,50 @@ func (h *handler) job(r *http.Request) (any, error) {
 		}
 		return nil, err
 	}
+	attempts, more, err := h.allAttempts(r, id)
+	if err != nil && asProblem(err).Status != http.StatusNotFound { // an ended job may have no history
+		return nil, err
+	}
 	if !ended(page.State) {
 		page.Explanation = new(web.Explanation)
 		if err := h.get(r, "/v1/jobs/"+id+"/explain", nil, page.Explanation); err != nil {
 			page.Explanation = nil // it has ended meanwhile
 		}
+		if more {
+			if attempts, err = h.withRecent(r, page.ID, attempts); err != nil {
+				return nil, err
+			}
+		}
 	}
-	attempts, omitted, err := h.allAttempts(r, id)
+	if page.Flow != "" {
+		jobs, _, err := h.allJobs(r, url.Values{"flow": {page.Flow}})
+		if err != nil {
+			return nil, err
+		}
+		page.Flowing = rowsOf(jobs)
+	}
+	page.fill(attempts, more, h.now())
+	return page, nil
+}
+
+// withRecent adds the attempts that run or have just ended.
+func (h *handler) withRecent(r *http.Request, job string, attempts []web.Attempt) ([]web.Attempt, error) {
+	recent, err := h.recent(r)
 	if err != nil {
 		return nil, err
 	}
-	page.fill(attempts, omitted)
-	return page, nil
+	known := make(map[string]bool, len(attempts))
+	for i := range attempts {
+		known[attempts[i].ID] = true
+	}
+	for _, of := range recent.Items {
+		for _, a := range of.Attempts {
+			if of.Job == job && !known[a.ID] {
+				attempts = append(attempts, a)
+			}
+		}
+	}
+	return attempts, nil
 }
 
 // pastJob shows a job that only the history has.
@@ -69,17 +112,34 @@ func (h *handler) pastJob(r *http.Request, id string, unknown *problem) (any, er
 	}
 	page := &jobPage{Job: past.Job, Past: past}
 	page.Owner = past.Owner
-	page.fill(past.Attempts, past.UnlistedAttempts)
+	page.fill(past.Attempts, past.UnlistedAttempts > 0, h.now())
 	return page, nil
 }
 
 // fill computes the parts of the page that follow from the job and its attempts.
-func (p *jobPage) fill(attempts []web.Attempt, omitted int) {
-	p.Percent, p.Omitted = percent(&p.Job), omitted
-	p.Times, p.Slow = taskTimes(attempts)
+func (p *jobPage) fill(attempts []web.Attempt, more bool, now time.Time) {
+	setTook(attempts, now)
+	p.work = workOf(&p.Job, attempts)
+	if p.More = more; more {
+		p.Curves = nil // it would end too low
+	}
 	p.Attempts = slices.Clone(attempts)
 	slices.SortStableFunc(p.Attempts, func(a, b web.Attempt) int { return b.Began.Compare(a.Began) })
-	p.Counters = groupsOf(p.Job.Counters)
+	if p.More = more || len(p.Attempts) > maxAttempts; len(p.Attempts) > maxAttempts {
+		p.Attempts = p.Attempts[:maxAttempts]
+	}
+}
+
+// maxAttempts limits the table of attempts.
+const maxAttempts = 300
+
+func workOf(j *web.Job, attempts []web.Attempt) (w work) {
+	w.Times, w.Slow = taskTimes(attempts)
+	w.Spent, w.SlotTime = slotTime(attempts)
+	w.Levels, w.LevelMaps = localities(attempts)
+	w.Sizes, w.Curves = partitionSizes(attempts), bytesOverTime(attempts)
+	w.Groups = groupsOf(j.Counters)
+	return w
 }
 
 func groupsOf(counters map[string]map[string]int64) []group {
@@ -98,10 +158,15 @@ func groupsOf(counters map[string]map[string]int64) []group {
 
 // Left says how long the job still runs, by the prediction.
 func (p *jobPage) Left() string {
-	if ended(p.State) || p.EndsMillis == 0 {
+	x := p.Prediction
+	switch {
+	case ended(p.State) || x == nil:
 		return ""
+	case x.LikelyMillis == 0:
+		return x.Unknown
 	}
-	return span(max(0, p.EndsMillis-p.ElapsedMillis))
+	left := func(ms int64) string { return span(max(0, ms-p.ElapsedMillis)) }
+	return fmt.Sprintf("%s (%s to %s)", left(x.LikelyMillis), left(x.EarliestMillis), left(x.LatestMillis))
 }
 
 // Fails returns the first attempt that failed with an error, if any.

@@ -14,35 +14,49 @@ import (
 
 // jobsPage is what the page of all jobs shows.
 type jobsPage struct {
-	Filter  filter
-	Rows    []jobRow
-	Of      int // jobs before the filter
-	Omitted int // older jobs that the page does not have
-	States  []string
+	Filter filter
+	Rows   []jobRow
+	More   bool // the page leaves out older jobs
+	States []string
 }
 
 // jobRow is a line of a table of jobs.
 type jobRow struct {
 	*web.Job
 	Percent int
-	Ends    time.Duration // from submission to the predicted end; 0: not known, or ended
+	Ends    time.Duration // from submission to the likely end; 0: not known, or ended
 	Axis    *bar          // nil: the job has no predicted end
 }
 
 // filter has the query of the page. Empty fields admit all jobs.
-type filter struct{ State, Owner, Pool, Name, Sort string }
+type filter struct{ State, Owner, Pool, Name, Flow, Sort string }
+
+var states = []string{"waiting", "preparing", "running", "committing", "stopping", "succeeded", "failed", "killed"}
 
 func filterOf(q url.Values) (filter, error) {
-	f := filter{q.Get("state"), q.Get("owner"), q.Get("pool"), q.Get("name"), q.Get("sort")}
-	if f.Sort != "" && sorter(f.Sort) == nil {
+	f := filter{q.Get("state"), q.Get("owner"), q.Get("pool"), q.Get("name"), q.Get("flow"), q.Get("sort")}
+	if f.Sort != "" && sorters[f.Sort] == nil {
 		return f, &problem{Status: http.StatusBadRequest, Text: fmt.Sprintf("sort=%q: jobs can be sorted by %s", f.Sort, strings.Join(sortNames(), ", "))}
 	}
 	return f, nil
 }
 
-func (f filter) admits(j *web.Job) bool {
-	return (f.State == "" || j.State == f.State) && (f.Owner == "" || j.Owner == f.Owner) &&
-		(f.Pool == "" || j.Settings.Pool == f.Pool) && strings.Contains(j.Name, f.Name)
+// query is the filter for the API. A name without * may be anywhere in the names of jobs.
+func (f filter) query() url.Values {
+	q := make(url.Values)
+	for name, value := range map[string]string{"state": f.State, "owner": f.Owner, "pool": f.Pool, "name": namePattern(f.Name), "flow": f.Flow} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+func namePattern(name string) string {
+	if name == "" || strings.Contains(name, "*") {
+		return name
+	}
+	return "*" + name + "*"
 }
 
 func (h *handler) jobs(r *http.Request) (any, error) {
@@ -50,39 +64,48 @@ func (h *handler) jobs(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, omitted, err := h.allJobs(r)
+	jobs, more, err := h.allJobs(r, f.query())
 	if err != nil {
 		return nil, err
 	}
-	page := newJobsPage(jobs, f)
-	page.Omitted = omitted
+	page := &jobsPage{Filter: f, More: more, States: states, Rows: rowsOf(jobs)}
+	if by := sorters[f.Sort]; by != nil {
+		slices.SortStableFunc(page.Rows, by)
+	} else {
+		groupFlows(page.Rows)
+	}
 	return page, nil
 }
 
-func newJobsPage(jobs []web.Job, f filter) *jobsPage {
-	page := &jobsPage{Filter: f, Of: len(jobs)}
-	for i := range slices.Backward(jobs) { // the newest first
-		if !slices.Contains(page.States, jobs[i].State) {
-			page.States = append(page.States, jobs[i].State)
+func rowsOf(jobs []web.Job) []jobRow {
+	rows := make([]jobRow, 0, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		row := jobRow{Job: j, Percent: percent(j)}
+		if p := j.Prediction; p != nil && !ended(j.State) {
+			row.Ends = millis(p.LikelyMillis)
 		}
-		if f.admits(&jobs[i]) {
-			page.Rows = append(page.Rows, rowOf(&jobs[i]))
-		}
+		rows = append(rows, row)
 	}
-	slices.Sort(page.States)
-	if by := sorter(f.Sort); by != nil {
-		slices.SortStableFunc(page.Rows, by)
-	}
-	setAxis(page.Rows)
-	return page
+	setAxis(rows)
+	return rows
 }
 
-func rowOf(j *web.Job) jobRow {
-	row := jobRow{Job: j, Percent: percent(j)}
-	if !ended(j.State) {
-		row.Ends = time.Duration(j.EndsMillis) * time.Millisecond
+// groupFlows puts the jobs of a flow together, where its newest job is, in the order of their ids.
+func groupFlows(rows []jobRow) {
+	place := make(map[string]int)
+	for i, row := range rows {
+		if _, ok := place[row.Flow]; !ok {
+			place[row.Flow] = i
+		}
 	}
-	return row
+	at := make(map[string]int, len(rows))
+	for i, row := range rows {
+		if at[row.ID] = i; row.Flow != "" {
+			at[row.ID] = place[row.Flow]
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b jobRow) int { return cmp.Or(cmp.Compare(at[a.ID], at[b.ID]), cmp.Compare(a.ID, b.ID)) })
 }
 
 // percent returns the part of the tasks that have ended.
@@ -98,7 +121,7 @@ func ended(state string) bool {
 	return slices.Contains([]string{"succeeded", "failed", "killed"}, state)
 }
 
-// sorters order the rows of jobs by a column. The id decides ties, since the sort is stable.
+// sorters order the rows of jobs by a column. The sort is stable, so the newest job decides ties.
 var sorters = map[string]func(a, b jobRow) int{
 	"name":  func(a, b jobRow) int { return cmp.Compare(a.Name, b.Name) },
 	"owner": func(a, b jobRow) int { return cmp.Compare(a.Owner, b.Owner) },
@@ -109,8 +132,6 @@ var sorters = map[string]func(a, b jobRow) int{
 	"end":   func(a, b jobRow) int { return cmp.Compare(left(a), left(b)) },
 }
 
-func sorter(name string) func(a, b jobRow) int { return sorters[name] }
-
 func sortNames() []string {
 	var names []string
 	for name := range sorters {
@@ -120,13 +141,13 @@ func sortNames() []string {
 	return names
 }
 
-// left is the time to the predicted end; jobs without one come last.
+// left is the time to the likely end; jobs without one come last.
 func left(row jobRow) time.Duration {
 	if row.Ends == 0 {
 		return 1<<63 - 1
 	}
-	return row.Ends - time.Duration(row.ElapsedMillis)*time.Millisecond
+	return row.Ends - millis(row.ElapsedMillis)
 }
 
-// LeftMillis is the predicted time to the job's end, in milliseconds.
+// LeftMillis is the time to the likely end, in milliseconds.
 func (row jobRow) LeftMillis() int64 { return max(0, left(row).Milliseconds()) }

@@ -10,7 +10,11 @@
 //	GET  /                 the cluster
 //	GET  /jobs             jobs, with ?state= &owner= &pool= &name= and ?sort=
 //	GET  /jobs/ID          a job
-//	GET  /history          ended jobs
+//	GET  /history          ended jobs, with ?name= &owner= &state=; trends if all have one name
+//	GET  /history/compare  two ended jobs, ?a=ID&b=ID
+//	GET  /scheduler        the plan, and why each job has what it has
+//	GET  /jobs/ID/attempts/ATTEMPT/STREAM
+//	                       an error: mrsubmit ui serves a log itself, with its user's token
 //	GET  /assets/NAME      style and script
 //
 // # Invariants
@@ -29,6 +33,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"net/http"
 	"path"
@@ -56,7 +61,7 @@ func New(api http.Handler) http.Handler { return newHandler(api, time.Now) }
 
 func newHandler(api http.Handler, now func() time.Time) http.Handler {
 	h := &handler{api: api, now: now, templates: make(map[string]*template.Template)}
-	for _, name := range []string{"cluster", "jobs", "job", "history", "problem"} {
+	for _, name := range []string{"cluster", "jobs", "job", "history", "compare", "scheduler", "problem"} {
 		h.templates[name] = template.Must(template.New("frame.html").Funcs(functions()).ParseFS(templateFiles, "templates/frame.html", "templates/"+name+".html"))
 	}
 	mux := http.NewServeMux()
@@ -64,6 +69,9 @@ func newHandler(api http.Handler, now func() time.Time) http.Handler {
 	mux.HandleFunc("GET /jobs", h.page("jobs", h.jobs))
 	mux.HandleFunc("GET /jobs/{id}", h.page("job", h.job))
 	mux.HandleFunc("GET /history", h.page("history", h.histories))
+	mux.HandleFunc("GET /jobs/{id}/attempts/{attempt}/{stream}", h.page("problem", logElsewhere))
+	mux.HandleFunc("GET /scheduler", h.page("scheduler", h.scheduler))
+	mux.HandleFunc("GET /history/compare", h.page("compare", h.compare))
 	mux.HandleFunc("GET /assets/{name}", asset)
 	mux.HandleFunc("/", h.page("problem", func(r *http.Request) (any, error) {
 		return nil, &problem{Status: http.StatusNotFound, Text: "no such page: " + r.URL.Path}
@@ -100,6 +108,11 @@ func (h *handler) page(name string, content func(r *http.Request) (any, error)) 
 		}
 		send(w, r, status, "text/html; charset=utf-8", out.Bytes())
 	}
+}
+
+// logElsewhere answers requests for logs: a job tracker has neither the logs nor the right to read them.
+func logElsewhere(r *http.Request) (any, error) {
+	return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("task trackers have the logs: open these pages with mrsubmit ui, or run mrsubmit logs %s %s", r.PathValue("id"), r.PathValue("attempt"))}
 }
 
 func title(name string, r *http.Request) string {

@@ -35,22 +35,32 @@ const hostile = `<script>alert("x")</script><img src=x onerror=alert(1)>`
 func hostileAPI() fakeAPI {
 	job := web.Job{
 		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
-		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, EndsMillis: 20_000,
+		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
 		Counters: map[string]map[string]int64{hostile: {hostile: 5}}, Settings: web.Settings{Pool: hostile, DeadlineMillis: 15_000},
 	}
 	attempt := web.Attempt{ID: "attempt_7_0001_m_000001_0", Tracker: hostile, State: "failed", Error: hostile, Level: hostile}
 	done := web.Attempt{ID: "attempt_7_0001_m_000002_0", Tracker: "t1", State: "succeeded", TookMillis: 2000, Level: "node-local"}
+	runs := web.Attempt{ID: "attempt_7_0001_m_000003_0", Tracker: hostile, State: "running", Began: testNow.Add(-30 * time.Second)}
+	explanation := web.Explanation{
+		Job: "job_7_0001", Name: hostile, Pool: hostile, Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}},
+		Phases: []web.Phase{{Phase: "map", Source: hostile, Tasks: 4, Done: 3, Target: 2, Place: 1, Of: 1, End: testNow.Add(time.Minute)}},
+	}
+	past := web.History{Job: web.Job{ID: "job_7_0000", Name: hostile, State: "succeeded", Error: hostile, ElapsedMillis: 5000, Counters: job.Counters}, Output: hostile, Attempts: []web.Attempt{attempt, done}}
 	return fakeAPI{
 		"/v1/cluster": web.Cluster{
 			ID: hostile, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
 			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Excluded: hostile, Trouble: hostile, Rack: hostile}},
-			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}},
+			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}, Pools: []web.Pool{{Name: hostile, Max: [2]int{-1, 3}}}},
+			Drains:   []web.Drain{{Tracker: hostile, Needs: hostile}}, Exclusions: []web.Exclusion{{Tracker: hostile, By: hostile, Reason: hostile}},
 		},
-		"/v1/jobs":                     map[string]any{"jobs": []web.Job{job}},
+		"/v1/jobs":                     web.Page[web.Job]{Items: []web.Job{job}},
+		"/v1/attempts":                 web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: job.ID, Attempts: []web.Attempt{runs}}}},
+		"/v1/explain":                  web.Page[web.Explanation]{Items: []web.Explanation{explanation}},
 		"/v1/jobs/job_7_0001":          job,
-		"/v1/jobs/job_7_0001/attempts": web.Attempts{Attempts: []web.Attempt{attempt, done}},
-		"/v1/jobs/job_7_0001/explain":  web.Explanation{Job: "job_7_0001", Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}}, Phases: []web.Phase{{Phase: "map", Source: hostile}}},
-		"/v1/histories":                map[string]any{"jobs": []web.History{{Job: web.Job{ID: "job_7_0000", Name: hostile, Error: hostile}}}, "skipped": []string{hostile}},
+		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: []web.Attempt{attempt, done, runs}},
+		"/v1/jobs/job_7_0001/explain":  explanation,
+		"/v1/histories":                web.Histories{Items: []web.History{past, past, past}, Skipped: []string{hostile}},
+		"/v1/jobs/job_7_0000/history":  past,
 	}
 }
 
@@ -67,12 +77,12 @@ func show(t *testing.T, api http.Handler, path string) (int, string) {
 // TestHostileTexts checks invariant P1 on every page.
 func TestHostileTexts(t *testing.T) {
 	tags := regexp.MustCompile(`(?i)<script>|<img|\sstyle=|\son[a-z]+=`)
-	for _, path := range []string{"/", "/jobs", "/jobs/job_7_0001", "/history", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E"} {
+	for _, path := range []string{"/", "/jobs", "/jobs/job_7_0001", "/jobs/job_7_0000", "/scheduler", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E", "/jobs/job_7_0001/attempts/%3Cscript%3E/stderr"} {
 		_, page := show(t, hostileAPI(), path)
 		if found := tags.FindString(strings.ReplaceAll(page, "onerror=alert(1)&gt;", "")); found != "" {
 			t.Errorf("%s has %q:\n%s", path, found, page)
 		}
-		if strings.HasPrefix(path, "/jobs") && strings.Contains(path, "job_") && !strings.Contains(page, "&lt;script&gt;") {
+		if (path == "/jobs/job_7_0001" || path == "/jobs/job_7_0000") && !strings.Contains(page, "&lt;script&gt;") {
 			t.Errorf("%s does not show the job's name", path)
 		}
 	}
@@ -84,12 +94,16 @@ func TestPages(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"/", 200, []string{"<h1>Cluster</h1>", "1 of 2", "job_7_0001"}},
-		{"/jobs", 200, []string{"1 of 1 jobs", "3 of 4", `x="500"`}},
-		{"/jobs?state=failed", 200, []string{"0 of 1 jobs"}},
+		{"/", 200, []string{"<h1>Cluster</h1>", "1 of 2", "job_7_0001", "map slots: 1 of 2 run, 2 planned"}},
+		{"/jobs", 200, []string{"1 jobs", "3 of 4", `x="400"`, "will be late"}},
 		{"/jobs?sort=colour", 400, []string{"jobs can be sorted by age, done, end, name, owner, pool, state"}},
-		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "1 of 1 read from their own machine"}},
+		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "Of 1 ended maps: 1 node-local", "maps: the rest", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "15.0 s"}},
 		{"/jobs/job_9_0001", 404, []string{"unknown: /v1/jobs/job_9_0001"}},
+		{"/scheduler", 200, []string{"1 of 1", "job_7_0001"}},
+		{"/history", 200, []string{"Runs of ", "The longest took 5.0 s"}},
+		{"/history/compare?a=job_7_0000&b=job_7_0000", 200, []string{"Median time of a map"}},
+		{"/history/compare?a=job_7_0000", 400, []string{"choose two jobs"}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", 404, []string{"mrsubmit logs job_7_0001 attempt_7_0001_m_000001_0"}},
 		{"/nothing", 404, []string{"no such page: /nothing"}},
 	} {
 		status, page := show(t, hostileAPI(), c.path)

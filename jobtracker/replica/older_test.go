@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs/mem"
-	"github.com/quernmr/quern/wire"
+	"github.com/quernmr/quern/jobtracker/core"
 )
 
 var record = flag.String("record", "", "have TestOlderLog write a log of this build into a file")
@@ -47,7 +47,7 @@ func TestOlderLog(t *testing.T) {
 				t.Errorf("%s: %s is known as %v, was %s", name, key, id, want)
 			}
 		}
-		if all, _, err := s.Jobs(t.Context(), wire.JobID{}); err != nil || len(all) != len(jobs) || all[0].Name != "count" {
+		if all, _, err := s.Jobs(t.Context(), core.Query{}); err != nil || len(all) != len(jobs) || all[0].Name != "count" {
 			t.Errorf("%s: jobs are %+v, %v", name, all, err)
 		}
 		s.end(t)

@@ -17,6 +17,7 @@ const (
 	listed      rule = "every user; only some fields of jobs that one may not see" // see listedJob
 	skipped     rule = "every user; without jobs that one may not see"
 	viewers     rule = "users who may see the job"
+	watchers    rule = "with `job`: users who may see the jobs; else as the list"
 	modifiers   rule = "users who may change the job" // decided by the core
 	admins      rule = "administrators"
 	ownVoter    rule = "administrators, and a job tracker for itself"

@@ -58,13 +58,13 @@ func TestEveryRouteHasARule(t *testing.T) {
 		}
 		method, path, _ := strings.Cut(x.pattern, " ")
 		if method != http.MethodGet || x.rule == everyDaemon {
-			if x.rule == everyUser || x.rule == listed || x.rule == skipped || x.rule == viewers {
+			if x.rule == everyUser || x.rule == listed || x.rule == skipped || x.rule == viewers || x.rule == watchers {
 				t.Errorf("%s changes something, but has the rule %q", x.pattern, x.rule)
 			}
 			continue
 		}
 		path = strings.ReplaceAll(path, "{id}", job1.String())
-		if strings.HasSuffix(path, "/watch") {
+		if path == eventsPath {
 			path += "?job=" + job1.String()
 		}
 		for user, allowed := range may {
@@ -78,7 +78,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 				t.Errorf("%s tells %s: %s", x.pattern, user, body)
 			}
 			switch x.rule {
-			case viewers:
+			case viewers, watchers:
 				if refused == allowed {
 					t.Errorf("%s by %s: refused is %v: %s", x.pattern, user, refused, body)
 				}
@@ -105,7 +105,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 * len(may); shows != want {
+	if want := 9 * len(may); shows != want {
 		t.Errorf("%d answers about jobs, want %d", shows, want)
 	}
 }
@@ -159,7 +159,7 @@ func TestGroupLeft(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		r := httptest.NewRequest(http.MethodGet, "/v1/watch?job=job_7_0001", nil)
+		r := httptest.NewRequest(http.MethodGet, "/v1/events?job=job_7_0001", nil)
 		r.TLS = peerState(identity.Client, "gus")
 		h.ServeHTTP(&pipeWriter{far, make(http.Header)}, r)
 		far.Close()

@@ -32,6 +32,10 @@ func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if err := x.checkQuery(r); err != nil {
+		h.fail(w, r, err)
+		return
+	}
 	x.serve(w, r)
 }
 

@@ -31,18 +31,17 @@ func auditedOf(r *http.Request) *audited {
 // that belongs to another job tracker is recorded there.
 func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
 	a := &audited{on: r.PathValue("id")}
-	if r.Method == http.MethodGet && a.on == "" { // a watch. Elsewhere a caller could hide the job behind such text
-		a.on = strings.Join(r.URL.Query()["job"], " ")
+	if r.Method == http.MethodGet && a.on == "" { // a stream of events. Elsewhere a caller could hide the job behind such text
+		a.on = strings.Join(r.URL.Query()[jobParameter.name], " ")
 	}
 	r = r.WithContext(context.WithValue(r.Context(), auditedKey{}, a))
 	h.admit(x, w, r)
 	outcome := audit.Done
 	if a.err != nil {
-		p, status := problem(a.err)
-		switch {
+		switch p := problem(a.err); {
 		case p.Code == codeNotLeader:
 			return
-		case status == http.StatusForbidden:
+		case p.Status == http.StatusForbidden:
 			outcome = audit.Refused
 		default:
 			outcome = audit.Failed

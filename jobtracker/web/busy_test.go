@@ -128,7 +128,7 @@ func TestKindsOfRequests(t *testing.T) {
 		switch r.pattern {
 		case "POST /v1/submissions":
 			want = 1
-		case "GET /v1/watch":
+		case "GET /v1/events":
 			want = 2
 		case "GET /v1/stream", "GET /healthz":
 			want = 0
@@ -217,7 +217,7 @@ func busyQuery(t *testing.T, call func(ctx context.Context, c *Client) error, re
 	c := pipeClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refused < refusals {
 			refused++
-			reply(w, http.StatusTooManyRequests, &Error{Code: codeBusy, RetrySeconds: 1, Text: "too many requests"})
+			reply(w, http.StatusTooManyRequests, problemType, &Error{Code: codeBusy, RetrySeconds: 1, Text: "too many requests"})
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -149,16 +149,19 @@ func (h *handler) cluster(ctx context.Context, r *http.Request) (any, error) {
 	return answer, nil
 }
 
+// Health is a job tracker's answer to a health check.
+type Health struct {
+	ID  string `json:"id"`
+	Led bool   `json:"led"` // it knows a leader
+}
+
 // health answers health checks. An answer shows that the goroutine of Server.Run works.
 func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		ID  string `json:"id"`
-		Led bool   `json:"led"`
-	}{h.ID, c.Leader != ""}, nil
+	return Health{h.ID, c.Leader != ""}, nil
 }
 
 // Cluster describes the cluster as its leader knows it, or as a follower does if it finds no

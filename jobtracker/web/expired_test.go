@@ -84,7 +84,7 @@ func TestExpiredStream(t *testing.T) {
 		}
 
 		conn := connect(identity.Client)
-		go io.WriteString(conn, "GET /v1/watch?job=job_7_0001 HTTP/1.1\r\nHost: jt1\r\n\r\n")
+		go io.WriteString(conn, "GET /v1/events?job=job_7_0001 HTTP/1.1\r\nHost: jt1\r\n\r\n")
 		watched := make(chan struct{})
 		go func() {
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)

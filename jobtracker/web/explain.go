@@ -147,24 +147,22 @@ func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
 	return explanationOf(&x, h.now()), nil
 }
 
-type explanationList struct {
-	Jobs []Explanation `json:"jobs"`
-	Next string        `json:"next,omitempty"` // as in a list of jobs
-}
-
 func (h *handler) explainAll(ctx context.Context, r *http.Request) (any, error) {
-	after, err := h.afterJob(r)
+	after, err := jobAfter(r.URL.Query())
 	if err != nil {
+		return nil, err
+	}
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	all, next, err := h.Server.Explanations(ctx, after)
 	if err != nil {
 		return nil, err
 	}
-	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all)), Next: cursor(next)}
+	now, answer := h.now(), Page[Explanation]{Items: make([]Explanation, 0, len(all)), Next: cursor(next)}
 	for i := range all {
 		if h.caller(r).MayView(all[i].Owner, all[i].Access) {
-			answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
+			answer.Items = append(answer.Items, explanationOf(&all[i], now))
 		}
 	}
 	return answer, nil
@@ -180,11 +178,7 @@ func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, erro
 
 // Explanations explains all jobs that have not ended.
 func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
-	all, err := allPages(func(after string) ([]Explanation, string, error) {
-		var answer explanationList
-		_, err := c.send(ctx, pageRequest("/v1/explain", after), &answer)
-		return answer.Jobs, answer.Next, err
-	})
+	all, err := allPages(ctx, c, "/v1/explain", nil, partOf[Explanation])
 	if err != nil {
 		return nil, fmt.Errorf("explain jobs: %w", err)
 	}

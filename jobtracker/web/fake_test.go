@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"net"
 	"net/http"
 	"slices"
@@ -256,19 +255,30 @@ func (f *fake) Exclude(_ context.Context, x core.Exclude) error {
 // fakePage is the number of jobs in a page of the fake's lists.
 const fakePage = 2
 
-func (f *fake) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
+// fakeSubmitted is when all jobs of the fake were submitted.
+const fakeSubmitted = 1000
+
+func (f *fake) Jobs(_ context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	if after.N > len(f.log.jobs) {
-		return nil, next, fmt.Errorf("%w: %v", core.ErrCursor, after)
+	if q.After.N > len(f.log.jobs) {
+		return nil, next, fmt.Errorf("%w: %v", core.ErrCursor, q.After)
 	}
-	page = slices.Clone(f.log.jobs[after.N:])
-	if len(page) > fakePage {
-		page = page[:fakePage]
-		next = page[fakePage-1].ID
+	all := slices.Clone(f.log.jobs)
+	if !q.Oldest {
+		slices.Reverse(all)
 	}
-	for i := range page {
-		page[i].Counters, page[i].Troubles = nil, nil
+	if i := slices.IndexFunc(all, func(s wire.JobStatus) bool { return s.ID == q.After }); i >= 0 {
+		all = all[i+1:]
+	}
+	for _, s := range all {
+		if len(page) == fakePage {
+			return page, page[fakePage-1].ID, nil
+		}
+		if q.Filter.Selects(&s, fakeSubmitted, q.By.MayView(s.Owner, s.Access)) {
+			s.Counters, s.Troubles = nil, nil
+			page = append(page, s)
+		}
 	}
 	return page, next, nil
 }
@@ -297,7 +307,7 @@ func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID, af
 }
 
 func pastOf(s wire.JobStatus) *history.Record {
-	return &history.Record{Job: s, Owner: s.Owner, Token: "secret", Submitted: 1000, Ended: 2000, Attempts: []wire.AttemptStatus{{
+	return &history.Record{Job: s, Owner: s.Owner, Token: "secret", Submitted: fakeSubmitted, Ended: 2000, Attempts: []wire.AttemptStatus{{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Job: s.ID, Kind: wire.Map}, N: 1000}, Tracker: "t1", State: wire.AttemptFailed, Error: "secret",
 	}}}
 }
@@ -313,30 +323,18 @@ func (f *fake) History(_ context.Context, caller core.Caller, id wire.JobID) (*h
 }
 
 // Histories has two pages: that of the first job is the last one.
-func (f *fake) Histories(_ context.Context, after wire.JobID) (*history.Page, error) {
+func (f *fake) Histories(_ context.Context, q core.Query) (*history.Page, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	p := &history.Page{Skipped: []error{errors.New("damaged")}}
 	for i, s := range slices.Backward(f.log.jobs) {
-		if !after.IsZero() && s.ID.Compare(after) >= 0 {
+		if !q.After.IsZero() && s.ID.Compare(q.After) >= 0 || !q.Filter.Selects(&s, fakeSubmitted, true) {
 			continue
 		}
 		p.Records = append(p.Records, pastOf(s))
-		if i > 0 && after.IsZero() {
+		if i > 0 && q.After.IsZero() && q.Filter.Flow.IsZero() {
 			p.Next = s.ID
 			break
-		}
-	}
-	return p, nil
-}
-
-func (f *fake) FlowHistories(_ context.Context, flow wire.FlowID) (*history.Page, error) {
-	f.log.mu.Lock()
-	defer f.log.mu.Unlock()
-	p := new(history.Page)
-	for _, s := range f.log.jobs {
-		if s.Flow == flow {
-			p.Records = append(p.Records, pastOf(s))
 		}
 	}
 	return p, nil
@@ -362,7 +360,7 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 }
 
 func (f *fake) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
-	jobs, next, err := f.Jobs(ctx, after)
+	jobs, next, err := f.Jobs(ctx, core.Query{After: after, Oldest: true})
 	if err != nil {
 		return nil, next, err
 	}
@@ -374,37 +372,6 @@ func (f *fake) Explanations(ctx context.Context, after wire.JobID) (all []wire.E
 		all = append(all, x)
 	}
 	return all, next, nil
-}
-
-func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
-	return func(yield func([]wire.JobStatus, error) bool) {
-		for {
-			f.log.mu.Lock()
-			var all []wire.JobStatus
-			ended := true
-			err := f.checkLeads()
-			for _, id := range ids {
-				s, unknown := f.status(id)
-				err = errors.Join(err, unknown)
-				all, ended = append(all, s), ended && s.State.Ended()
-			}
-			changed := f.log.changed
-			f.log.mu.Unlock()
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(all, nil) || ended {
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				yield(nil, ctx.Err())
-				return
-			}
-		}
-	}
 }
 
 func (f *fake) Attach(conn *wire.Conn, tracker string) error {

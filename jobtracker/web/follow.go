@@ -9,26 +9,28 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
-// maxSilence is how long a watch waits for a line before it looks for another leader.
+// maxSilence is how long a watch waits for an event or beat before it looks for another leader.
 const maxSilence = 6 * beat
 
 var (
 	errSilent    = errors.New("it has fallen silent")
-	errMalformed = errors.New("malformed line of a watch")
+	errMalformed = errors.New("malformed event")
 )
 
 // Watch implements client.Cluster. After the loss of a leader it continues with the next one.
 func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
-		f := &clientWatch{c: c, ids: jobs, yield: yield, lastLine: time.Now()}
+		f := &clientWatch{c: c, ids: jobs, yield: yield, lastLine: time.Now(), known: make(map[wire.JobID]wire.JobStatus)}
 		if err := f.run(ctx); err != nil && !f.stopped {
 			yield(nil, fmt.Errorf("watch: %w", err))
 		}
@@ -40,9 +42,10 @@ type clientWatch struct {
 	c         *Client
 	ids       []wire.JobID
 	yield     func([]wire.JobStatus, error) bool
-	stopped   bool   // the caller wants no more states
-	leader    string // id of the last one; empty before the first
-	epoch     uint64 // of the last leader
+	known     map[wire.JobID]wire.JobStatus // the last states
+	stopped   bool                          // the caller wants no more states
+	leader    string                        // id of the last one; empty before the first
+	epoch     uint64                        // of the last leader
 	lastLine  time.Time
 	slowNoted bool // a note was given that the search takes long
 }
@@ -92,11 +95,15 @@ func (f *clientWatch) listen(ctx context.Context, addr string, limit time.Durati
 	defer silence.Stop()
 	query := url.Values{}
 	for _, id := range f.ids {
-		query.Add("job", id.String())
+		query.Add(jobParameter.name, id.String())
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.c.scheme+addr+"/v1/watch?"+query.Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.c.scheme+addr+eventsPath+"?"+query.Encode(), nil)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errForeign, err)
+	}
+	r.Header.Set("Accept", eventsType)
+	if f.epoch > 0 {
+		r.Header.Set(lastEventID, strconv.FormatUint(f.epoch, 10))
 	}
 	resp, err := f.c.http.Do(r)
 	if err != nil {
@@ -109,29 +116,81 @@ func (f *clientWatch) listen(ctx context.Context, addr string, limit time.Durati
 	if resp.StatusCode != http.StatusOK {
 		return false, answerError(addr, resp)
 	}
-	in := bufio.NewScanner(resp.Body)
-	in.Buffer(nil, maxAnswer)
-	in.Split(wholeLines)
-	for in.Scan() {
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != eventsType {
+		return false, fmt.Errorf("%s answers with %q instead of events: %w", addr, kind, errForeign)
+	}
+	in := newEventReader(resp.Body, func(comment bool) {
 		silence.Reset(maxSilence)
-		line := new(watchLine)
-		if err := json.Unmarshal(in.Bytes(), line); err != nil {
-			return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
+		if comment { // a beat
+			f.lastLine = time.Now()
 		}
-		if ended, err := f.handleLine(addr, line); ended || err != nil || f.stopped {
+	})
+	for in.next() {
+		if ended, err := f.handle(addr, in.name, in.data); ended || err != nil || f.stopped {
 			return ended, err
 		}
 	}
 	if context.Cause(ctx) == errSilent {
 		return false, fmt.Errorf("%s: %w", addr, errSilent)
 	}
-	return false, in.Err()
+	return false, in.err
 }
 
-// wholeLines splits a watch into lines. It drops an incomplete last line.
+// eventReader reads server-sent events.
+type eventReader struct {
+	lines *bufio.Scanner
+	heard func(comment bool) // called for each line
+	name  string
+	data  []byte
+	err   error // why there is no next event; nil: the stream has ended
+}
+
+func newEventReader(from io.Reader, heard func(comment bool)) *eventReader {
+	r := &eventReader{lines: bufio.NewScanner(from), heard: heard}
+	r.lines.Buffer(nil, maxAnswer)
+	r.lines.Split(wholeLines)
+	return r
+}
+
+// next reads an event with data. It drops comments, fields that it does not know, and an incomplete event at
+// the end.
+func (r *eventReader) next() bool {
+	r.name, r.data = "", nil
+	for r.lines.Scan() {
+		line := r.lines.Bytes()
+		r.heard(len(line) > 0 && line[0] == ':')
+		if len(line) == 0 {
+			if r.data != nil {
+				return true
+			}
+			r.name = ""
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			r.name = string(value)
+		case "data":
+			if r.data == nil {
+				r.data = []byte{} // an event with empty data is one
+			} else {
+				r.data = append(r.data, '\n')
+			}
+			if r.data = append(r.data, value...); len(r.data) > maxAnswer {
+				r.err = bufio.ErrTooLong
+				return false
+			}
+		}
+	}
+	r.err = r.lines.Err()
+	return false
+}
+
+// wholeLines splits a stream into lines. It drops an incomplete last line.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
+		return i + 1, bytes.TrimSuffix(data[:i], []byte("\r")), nil
 	}
 	if atEOF {
 		return len(data), nil, nil
@@ -139,32 +198,67 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-func (f *clientWatch) handleLine(addr string, line *watchLine) (ended bool, err error) {
-	switch {
-	case line.Error != nil:
-		return false, line.Error
-	case line.Leader != "":
-		return false, f.foundLeader(addr, line)
-	case line.End:
-		return true, nil
-	case line.Jobs != nil:
-		statuses := make([]wire.JobStatus, 0, len(line.Jobs))
-		for i := range line.Jobs {
-			s, err := line.Jobs[i].Status()
-			if err != nil {
-				return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
-			}
-			statuses = append(statuses, s)
+// handle handles an event. It drops events with other names.
+func (f *clientWatch) handle(addr, name string, data []byte) (ended bool, err error) {
+	decode := func(v any) error {
+		if err := json.Unmarshal(data, v); err != nil {
+			return fmt.Errorf("%s: %w: %s: %w", addr, errMalformed, name, err)
 		}
-		f.stopped = !f.yield(statuses, nil)
+		return nil
+	}
+	switch name {
+	case eventProblem:
+		p := new(Error)
+		if err := decode(p); err != nil {
+			return false, err
+		}
+		return false, p
+	case eventLeader:
+		var leader LeaderEvent
+		if err := decode(&leader); err != nil {
+			return false, err
+		}
+		return false, f.foundLeader(addr, &leader)
+	case eventEnd:
+		return true, nil
+	case eventJobs:
+		var jobs JobsEvent
+		err := decode(&jobs)
+		if err == nil {
+			err = f.changed(jobs.Items)
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
+		}
 	}
 	f.lastLine = time.Now()
 	return false, nil
 }
 
+// changed yields the states of all jobs once they are known.
+func (f *clientWatch) changed(jobs []Job) error {
+	for i := range jobs {
+		s, err := jobs[i].Status()
+		if err != nil {
+			return err
+		}
+		f.known[s.ID] = s
+	}
+	statuses := make([]wire.JobStatus, 0, len(f.ids))
+	for _, id := range f.ids {
+		s, ok := f.known[id]
+		if !ok {
+			return fmt.Errorf("the event lacks %v", id)
+		}
+		statuses = append(statuses, s)
+	}
+	f.stopped = !f.yield(statuses, nil)
+	return nil
+}
+
 // foundLeader records the leader of a watch. It refuses a leader of an earlier epoch, which may not
 // know yet that it was replaced.
-func (f *clientWatch) foundLeader(addr string, line *watchLine) error {
+func (f *clientWatch) foundLeader(addr string, line *LeaderEvent) error {
 	if line.Epoch < f.epoch {
 		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, but epoch %d has begun: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
 	}

@@ -19,6 +19,7 @@ type handler struct {
 	Config
 	counters *counters
 	refusals *refusals
+	first    chan struct{} // has a value for each stream of events that reads its first states, see firstLists
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.
@@ -42,9 +43,11 @@ func (h *handler) jsonHandler(serve func(ctx context.Context, r *http.Request) (
 			h.fail(w, r, err)
 			return
 		}
-		reply(w, http.StatusOK, answer)
+		reply(w, http.StatusOK, jsonType, answer)
 	}
 }
+
+const jsonType = "application/json"
 
 // rejectBrowser refuses a change that a web page requests: browsers send the header Origin with
 // every request except GET and HEAD.
@@ -55,20 +58,20 @@ func rejectBrowser(r *http.Request) error {
 	return &Error{Code: codeForbidden, Text: "requests from web pages are refused", Untouched: true}
 }
 
-func reply(w http.ResponseWriter, status int, answer any) {
+func reply(w http.ResponseWriter, status int, kind string, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // our types can always be encoded
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
 	w.Write(append(body, '\n')) // an error means that the client has closed the connection
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	noteFailure(r, err)
-	p, status := h.problem(err)
-	switch status {
+	p := h.problem(err)
+	switch p.Status {
 	case http.StatusInternalServerError:
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusForbidden:
@@ -83,20 +86,18 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Untouched {
 		w.Header().Set("Connection", "close") // do not wait for the rest of the body
 	}
-	reply(w, status, p)
+	reply(w, p.Status, problemType, p)
 }
 
-// problem converts an error to an answer and its HTTP status. A follower adds the leader.
-func (h *handler) problem(err error) (*Error, int) {
-	p, status := problem(err)
-	if p.Code != codeNotLeader || p.Addr != "" {
-		return p, status
+// problem converts an error to an answer. A follower adds the leader.
+func (h *handler) problem(err error) *Error {
+	p := problem(err)
+	if p.Code == codeNotLeader && p.Addr == "" {
+		if l := h.Server.Leadership(); !l.Leads {
+			p.Leader, p.Addr = l.Leader, l.Addr
+		}
 	}
-	named := *p
-	if l := h.Server.Leadership(); !l.Leads {
-		named.Leader, named.Addr = l.Leader, l.Addr
-	}
-	return &named, status
+	return p
 }
 
 // requireLeader fails if this job tracker does not lead.
@@ -119,11 +120,11 @@ func readJSON(body io.Reader, v any) error {
 	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		p, _ := problem(err)
-		if p.Code == codeInternal {
-			p.Code = codeBadRequest
+		code := problem(err).Code
+		if code == codeInternal {
+			code = codeBadRequest
 		}
-		return &Error{Code: p.Code, Text: fmt.Sprintf("read body: %v", err), Untouched: true}
+		return &Error{Code: code, Text: fmt.Sprintf("read body: %v", err), Untouched: true}
 	}
 	return nil
 }

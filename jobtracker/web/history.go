@@ -2,13 +2,14 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -108,38 +109,35 @@ func (c *Client) History(ctx context.Context, id wire.JobID) (*History, error) {
 	return past, err
 }
 
-type historyList struct {
-	Jobs    []History `json:"jobs"`
-	Next    string    `json:"next,omitempty"`    // the next page begins after this job; empty: this is the last page
+// Histories is a page of histories.
+type Histories struct {
+	Items   []History `json:"items"`
+	Next    string    `json:"next,omitempty"`    // as of a Page
 	Skipped []string  `json:"skipped,omitempty"` // why histories cannot be read
 }
 
 func (h *handler) histories(ctx context.Context, r *http.Request) (any, error) {
-	after, err := h.afterJob(r)
+	q, err := h.jobQuery(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !q.Filter.Flow.IsZero() && !q.After.IsZero():
+		return nil, badParameter(afterJob.name, errors.New("the histories of a flow are one page"))
+	}
+	if _, err := h.requireLeader(); err != nil {
+		return nil, err
+	}
+	page, err := h.Server.Histories(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	var page *history.Page
-	if text := r.URL.Query().Get("flow"); text != "" {
-		flow, err := wire.ParseFlowID(text)
-		if err != nil {
-			return nil, badRequest(err.Error())
-		}
-		page, err = h.Server.FlowHistories(ctx, flow)
-		if err != nil {
-			return nil, err
-		}
-	} else if page, err = h.Server.Histories(ctx, after); err != nil {
-		return nil, err
-	}
-	answer := historyList{Jobs: make([]History, 0, len(page.Records)), Next: cursor(page.Next)}
-	caller := h.caller(r)
+	answer := Histories{Items: make([]History, 0, len(page.Records)), Next: cursor(page.Next)}
 	for _, record := range page.Records {
 		past := HistoryOf(record)
-		if job := listedJob(caller, &record.Job); job.Hidden {
+		if job := listedJob(q.By, &record.Job); job.Hidden {
 			past = History{Job: job, Owner: past.Owner, Submitted: past.Submitted, Ended: past.Ended}
 		}
-		answer.Jobs = append(answer.Jobs, past)
+		answer.Items = append(answer.Items, past)
 	}
 	for _, why := range page.Skipped {
 		answer.Skipped = append(answer.Skipped, why.Error())
@@ -147,31 +145,25 @@ func (h *handler) histories(ctx context.Context, r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// Histories lists the histories of the last n jobs, newest first; 0: of all. It also returns why others
+// Histories lists the last n histories that the query selects, newest first; 0: all. It also returns why others
 // cannot be read.
-func (c *Client) Histories(ctx context.Context, n int) (list []History, skipped []string, err error) {
+func (c *Client) Histories(ctx context.Context, q core.Query, n int) (list []History, skipped []string, err error) {
+	query := valuesOf(&q)
+	part := func(p *Histories) ([]History, string) {
+		skipped = append(skipped, p.Skipped...)
+		return p.Items, p.Next
+	}
 	for after := ""; ; {
-		var page historyList
-		if _, err := c.send(ctx, pageRequest("/v1/histories", after), &page); err != nil {
+		items, next, err := onePage(ctx, c, "/v1/histories", query, after, part)
+		if err != nil {
 			return nil, nil, fmt.Errorf("list histories: %w", err)
 		}
-		list, skipped = append(list, page.Jobs...), append(skipped, page.Skipped...)
-		switch {
+		switch list = append(list, items...); {
 		case n > 0 && len(list)+len(skipped) >= n:
 			return list[:min(n, len(list))], skipped, nil
-		case page.Next == "":
+		case next == "":
 			return list, skipped, nil
-		case page.Next == after:
-			return nil, nil, fmt.Errorf("list histories: %w: the page after %s names itself as the next one", errForeign, after)
 		}
-		after = page.Next
+		after = next
 	}
-}
-
-// FlowHistories lists the histories of a flow. It also returns why others, which may belong to it, cannot
-// be read.
-func (c *Client) FlowHistories(ctx context.Context, flow wire.FlowID) (list []History, skipped []string, err error) {
-	var all historyList
-	_, err = c.send(ctx, request{method: http.MethodGet, path: "/v1/histories?flow=" + url.QueryEscape(flow.String())}, &all)
-	return all.Jobs, all.Skipped, err
 }

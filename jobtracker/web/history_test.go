@@ -10,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -35,16 +36,16 @@ func TestHistories(t *testing.T) {
 		t.Errorf("no history: %v", err)
 	}
 	for n, want := range map[int]string{0: "job_7_0003 job_7_0002 job_7_0001", 2: "job_7_0003", 3: "job_7_0003 job_7_0002 job_7_0001"} {
-		list, skipped, err := c.Histories(t.Context(), n)
+		list, skipped, err := c.Histories(t.Context(), core.Query{}, n)
 		if err != nil || names(list) != want || skipped[0] != "damaged" { // each page has a damaged one, which counts
 			t.Errorf("the last %d: %s, %q, %v", n, names(list), skipped, err)
 		}
 	}
-	list, _, err := c.FlowHistories(t.Context(), flow)
-	if err != nil || names(list) != "job_7_0001 job_7_0003" {
+	list, _, err := c.Histories(t.Context(), core.Query{Filter: admission.Filter{Flow: flow}}, 0)
+	if err != nil || names(list) != "job_7_0003 job_7_0001" {
 		t.Errorf("the flow has %s, %v", names(list), err)
 	}
-	for _, path := range []string{"/v1/histories?flow=x", "/v1/histories?after=x", "/v1/jobs/x/history"} {
+	for _, path := range []string{"/v1/histories?flow=x", "/v1/histories?after=x", "/v1/histories?flow=flow_7_0001&after=job_7_0001", "/v1/jobs/x/history"} {
 		w := httptest.NewRecorder()
 		New(Config{Server: f}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != http.StatusBadRequest {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
@@ -200,34 +201,29 @@ func (r *Reads) toWire() wire.Reads {
 	}
 }
 
-type jobList struct {
-	Jobs []Job  `json:"jobs"`
-	Next string `json:"next,omitempty"` // the next page begins after this job; empty: this is the last page
-}
-
 func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
-	after, err := h.afterJob(r)
+	q, err := h.jobQuery(r)
 	if err != nil {
 		return nil, err
 	}
-	statuses, next, err := h.Server.Jobs(ctx, after)
+	if _, err := h.requireLeader(); err != nil {
+		return nil, err
+	}
+	statuses, next, err := h.Server.Jobs(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	answer := jobList{Jobs: make([]Job, 0, len(statuses)), Next: cursor(next)}
+	answer := Page[Job]{Items: make([]Job, 0, len(statuses)), Next: cursor(next)}
 	for i := range statuses {
-		answer.Jobs = append(answer.Jobs, listedJob(h.caller(r), &statuses[i]))
+		answer.Items = append(answer.Items, listedJob(q.By, &statuses[i]))
 	}
 	return answer, nil
 }
 
-// Jobs lists all jobs that the cluster knows, oldest first, without counters and troubles.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	jobs, err := allPages(func(after string) ([]Job, string, error) {
-		var answer jobList
-		_, err := c.send(ctx, pageRequest("/v1/jobs", after), &answer)
-		return answer.Jobs, answer.Next, err
-	})
+// Jobs lists the jobs that the cluster knows and the query selects, without counters and troubles. q.By has no
+// effect.
+func (c *Client) Jobs(ctx context.Context, q core.Query) ([]Job, error) {
+	jobs, err := allPages(ctx, c, "/v1/jobs", valuesOf(&q), partOf[Job])
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
@@ -256,7 +252,7 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for statuses, err := range h.Server.Watch(ctx, []wire.JobID{id}) {
+	for statuses, err := range h.Server.Changes(ctx, []wire.JobID{id}) {
 		if err != nil {
 			return nil, err
 		}
@@ -274,7 +270,7 @@ func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
 }
 
 type killRequest struct {
-	Reason string `json:"reason"`
+	Reason string `json:"reason,omitempty"`
 }
 
 func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
@@ -307,17 +303,17 @@ func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error 
 
 // Attempts has a job's attempts, or a page of them, and the token for their logs.
 type Attempts struct {
-	Attempts []Attempt `json:"attempts"`
-	Next     string    `json:"next,omitempty"` // the next page begins after this attempt; empty: this is the last page
-	Owner    string    `json:"owner,omitempty"`
-	Token    string    `json:"token,omitempty"` // of this user, only for these logs; see package wire
+	Items []Attempt `json:"items"`
+	Next  string    `json:"next,omitempty"` // as of a Page
+	Owner string    `json:"owner,omitempty"`
+	Token string    `json:"token,omitempty"` // of this user, only for these logs; see package wire
 }
 
 // AttemptsOf converts a job's attempts to JSON.
 func AttemptsOf(a *wire.JobAttempts) *Attempts {
-	all := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Next: cursor(a.Next), Owner: a.Owner, Token: a.Token}
+	all := &Attempts{Items: make([]Attempt, 0, len(a.Attempts)), Next: cursor(a.Next), Owner: a.Owner, Token: a.Token}
 	for i := range a.Attempts {
-		all.Attempts = append(all.Attempts, AttemptOf(&a.Attempts[i]))
+		all.Items = append(all.Items, AttemptOf(&a.Attempts[i]))
 	}
 	return all
 }
@@ -328,7 +324,7 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	var after wire.AttemptID
-	if text := r.URL.Query().Get("after"); text != "" {
+	if text := r.URL.Query().Get(afterAttempt.name); text != "" {
 		if after, err = wire.ParseAttemptID(text); err != nil {
 			return nil, badCursor(err)
 		}
@@ -349,12 +345,13 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 
 // Attempts lists a job's attempts.
 func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
-	var last Attempts
-	all, err := allPages(func(after string) ([]Attempt, string, error) {
-		last = Attempts{}
-		_, err := c.send(ctx, pageRequest("/v1/jobs/"+id.String()+"/attempts", after), &last)
-		return last.Attempts, last.Next, err
+	var last *Attempts
+	all, err := allPages(ctx, c, "/v1/jobs/"+id.String()+"/attempts", nil, func(p *Attempts) ([]Attempt, string) {
+		last = p
+		return p.Items, p.Next
 	})
-	last.Attempts = all
-	return &last, err
+	if err != nil {
+		return nil, err
+	}
+	return &Attempts{Items: all, Owner: last.Owner, Token: last.Token}, nil
 }

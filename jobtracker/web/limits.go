@@ -46,9 +46,9 @@ func (c *counters) of(pattern string) *counted {
 	switch _, path, _ := strings.Cut(pattern, " "); path {
 	case "/v1/stream", "/healthz":
 		return nil
-	case "/v1/submissions":
+	case submissionsPath:
 		return &c.submissions
-	case "/v1/watch":
+	case eventsPath:
 		return &c.watches
 	}
 	return &c.requests

@@ -37,7 +37,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // TestLimits: the server closes the connection of a client that hangs, after a time. A client that
 // pauses between requests keeps its connection.
 func TestLimits(t *testing.T) {
-	const jobs, watch = "GET /v1/jobs HTTP/1.1\r\nHost: jt1\r\n\r\n", "GET /v1/watch?job=job_7_0001 HTTP/1.1\r\nHost: jt1\r\n\r\n"
+	const jobs, watch = "GET /v1/jobs HTTP/1.1\r\nHost: jt1\r\n\r\n", "GET /v1/events?job=job_7_0001 HTTP/1.1\r\nHost: jt1\r\n\r\n"
 	for name, c := range map[string]struct {
 		request string
 		pause   time.Duration // until the client reads the answer
@@ -49,7 +49,7 @@ func TestLimits(t *testing.T) {
 		"late request":          {request: jobs, again: idleWait + time.Second, answers: 1},
 		"slow reader":           {request: jobs, pause: requestWait, answers: 1},
 		"no reader":             {request: jobs, pause: 2*requestWait + time.Second},
-		"no reader of a watch":  {request: watch, pause: lineWait + time.Second},
+		"no reader of events":   {request: watch, pause: lineWait + time.Second},
 		"a header without end":  {request: "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2*maxHeader), want: "431"},
 		"half a header":         {request: "GET / HTTP/1.1\r\nX: ", pause: headerWait + time.Second},
 		"a body without an end": {request: "POST /v1/cluster/drains HTTP/1.1\r\nHost: jt1\r\nContent-Length: 9\r\n\r\n{", pause: requestWait + time.Second, want: "timeout"},

@@ -1,13 +1,19 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/wire"
 )
+
+// Page is a part of a list. All lists have this form, some with more members.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"` // for ?after= of the next page; left out: this is the last page
+}
 
 // cursor returns the id after which the next page begins; empty: there is no next page.
 func cursor[T interface {
@@ -23,43 +29,44 @@ func cursor[T interface {
 
 func badCursor(err error) error { return fmt.Errorf("%w: %w", core.ErrCursor, err) }
 
-// afterJob returns the job after which a requested page begins. It fails if this job tracker does not
-// lead.
-func (h *handler) afterJob(r *http.Request) (after wire.JobID, err error) {
-	if _, err := h.requireLeader(); err != nil {
-		return after, err
-	}
-	if text := r.URL.Query().Get("after"); text != "" {
-		if after, err = wire.ParseJobID(text); err != nil {
-			return after, badCursor(err)
-		}
-	}
-	return after, nil
-}
-
-// pageRequest requests the page after an id; empty: the first page.
-func pageRequest(path, after string) request {
-	if after != "" {
-		path += "?after=" + url.QueryEscape(after)
-	}
-	return request{method: http.MethodGet, path: path}
-}
-
-// allPages reads a list page by page.
-func allPages[T any](read func(after string) (page []T, next string, err error)) ([]T, error) {
+// allPages reads a list page by page. A page is decoded into page, which has items and next.
+func allPages[T, P any](ctx context.Context, c *Client, path string, query url.Values, part func(page *P) ([]T, string)) ([]T, error) {
 	all := []T{}
 	for after := ""; ; {
-		page, next, err := read(after)
+		items, next, err := onePage(ctx, c, path, query, after, part)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
-		switch next {
-		case "":
+		all = append(all, items...)
+		if next == "" {
 			return all, nil
-		case after:
-			return nil, fmt.Errorf("%w: the page after %s names itself as the next one", errForeign, after)
 		}
 		after = next
 	}
 }
+
+// onePage reads the page after an id; empty: the first page.
+func onePage[T, P any](ctx context.Context, c *Client, path string, query url.Values, after string, part func(page *P) ([]T, string)) (items []T, next string, err error) {
+	values := url.Values{}
+	for name, list := range query {
+		values[name] = list
+	}
+	if after != "" {
+		values.Set(afterJob.name, after)
+	}
+	if len(values) > 0 {
+		path += "?" + values.Encode()
+	}
+	page := new(P)
+	if _, err := c.send(ctx, request{method: http.MethodGet, path: path}, page); err != nil {
+		return nil, "", err
+	}
+	items, next = part(page)
+	if next == after && next != "" {
+		return nil, "", fmt.Errorf("%w: the page after %s names itself as the next one", errForeign, after)
+	}
+	return items, next, nil
+}
+
+// partOf returns the parts of a page without more members.
+func partOf[T any](p *Page[T]) ([]T, string) { return p.Items, p.Next }

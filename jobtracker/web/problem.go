@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker"
@@ -12,10 +13,14 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// Error is an error in an answer. errors.Is finds the sentinel of its code.
+// Error is an error in an answer: a problem of RFC 9457, with members of our own. errors.Is finds the sentinel of
+// its code.
 type Error struct {
+	Type   string `json:"type"`   // the code's row in docs/reference.md
+	Title  string `json:"title"`  // the code in words
+	Status int    `json:"status"` // of HTTP
+	Text   string `json:"detail"` // what failed, and why
 	Code   string `json:"code"`
-	Text   string `json:"error"`
 	Leader string `json:"leader,omitempty"` // id of the leader, if known
 	Addr   string `json:"addr,omitempty"`   // host:port of its API
 	// Untouched: the request was refused before it could have an effect.
@@ -23,6 +28,12 @@ type Error struct {
 	// RetrySeconds: with the code busy, how long to wait before the request is repeated.
 	RetrySeconds int `json:"retrySeconds,omitempty"`
 }
+
+// problemType is the content type of an [Error].
+const problemType = "application/problem+json"
+
+// problemPage has a row for each code of an error.
+const problemPage = "https://github.com/quernmr/quern/blob/main/docs/reference.md#error-"
 
 func (e *Error) Error() string { return e.Text }
 
@@ -39,6 +50,7 @@ func (e *Error) Is(target error) bool {
 const (
 	codeNotLeader  = "not-leader"
 	codeBadRequest = "bad-request"
+	codeUpgrade    = "upgrade-required"
 	codeNotFound   = "not-found"
 	codeForbidden  = "forbidden"
 	codeTooLarge   = "too-large"
@@ -80,6 +92,7 @@ func errorKinds() []errorKind {
 		{"catching-up", http.StatusConflict, ErrCatchingUp},
 		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
 		{codeBadRequest, http.StatusBadRequest, nil},
+		{codeUpgrade, http.StatusUpgradeRequired, nil},
 		{codeNotFound, http.StatusNotFound, nil},
 		{codeForbidden, http.StatusForbidden, admission.ErrNotAllowed},
 		{codeTooLarge, http.StatusRequestEntityTooLarge, nil},
@@ -88,36 +101,43 @@ func errorKinds() []errorKind {
 	}
 }
 
-// problem converts an error to an answer and its HTTP status.
-func problem(err error) (*Error, int) {
+// problem converts an error to an answer.
+func problem(err error) *Error {
+	p := new(Error)
 	var answer *Error
 	var follows *core.NotLeaderError
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &answer):
+		*p = *answer
 	case errors.As(err, &follows):
-		answer = &Error{Code: codeNotLeader, Text: err.Error(), Leader: follows.Leader, Addr: follows.Addr}
+		*p = Error{Code: codeNotLeader, Text: err.Error(), Leader: follows.Leader, Addr: follows.Addr}
 	case errors.As(err, &large):
-		answer = &Error{Code: codeTooLarge, Text: err.Error()}
+		*p = Error{Code: codeTooLarge, Text: err.Error()}
 	default:
-		answer = &Error{Code: codeInternal, Text: err.Error()}
-		for _, k := range errorKinds() {
-			if k.sentinel != nil && errors.Is(err, k.sentinel) {
-				answer.Code = k.code
-				break
-			}
-		}
+		*p = Error{Code: codeOf(err), Text: err.Error()}
 	}
 	var busy *admission.Busy
 	if errors.As(err, &busy) {
-		answer.RetrySeconds = int(admission.RetryAfter / time.Second)
+		p.RetrySeconds = int(admission.RetryAfter / time.Second)
 	}
+	p.Type, p.Title, p.Status = problemPage+p.Code, strings.ReplaceAll(p.Code, "-", " "), http.StatusInternalServerError
 	for _, k := range errorKinds() {
-		if k.code == answer.Code {
-			return answer, k.status
+		if k.code == p.Code {
+			p.Status = k.status
 		}
 	}
-	return answer, http.StatusInternalServerError
+	return p
+}
+
+// codeOf returns the code of the sentinel of an error.
+func codeOf(err error) string {
+	for _, k := range errorKinds() {
+		if k.sentinel != nil && errors.Is(err, k.sentinel) {
+			return k.code
+		}
+	}
+	return codeInternal
 }
 
 // retryable reports whether another job tracker, or the same one later, may serve the request.

@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
@@ -65,11 +66,11 @@ func TestRealJobTracker(t *testing.T) {
 	if err != nil || !cluster.IsLeader || cluster.Leader != "jt1" || cluster.Addr != addr || cluster.Jobs != 1 || cluster.Staging != "mem://t/staging" {
 		t.Errorf("%+v, %v", cluster, err)
 	}
-	jobs, err := c.Jobs(t.Context())
+	jobs, err := c.Jobs(t.Context(), core.Query{})
 	if err != nil || len(jobs) != 1 || jobs[0].ID != ids[0].String() {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	if attempts, err := c.Attempts(t.Context(), ids[0]); err != nil || len(attempts.Attempts) != 0 || len(attempts.Token) != 64 {
+	if attempts, err := c.Attempts(t.Context(), ids[0]); err != nil || len(attempts.Items) != 0 || len(attempts.Token) != 64 {
 		t.Errorf("%+v, %v", attempts, err)
 	}
 	if _, err := c.Attempts(t.Context(), wire.JobID{Start: 1, N: 1}); !errors.Is(err, admission.ErrUnknownJob) {

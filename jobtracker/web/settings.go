@@ -16,7 +16,7 @@ type (
 	// Settings are the settings of a job.
 	Settings struct {
 		Pool           string    `json:"pool"`
-		Priority       string    `json:"priority"`
+		Priority       string    `json:"priority,omitempty"`       // left out: the job is hidden
 		Weight         float64   `json:"weight,omitempty"`         // left out: 1
 		DeadlineMillis int64     `json:"deadlineMillis,omitempty"` // since the submission; left out: none
 		Late           bool      `json:"late,omitempty"`           // the deadline has been missed

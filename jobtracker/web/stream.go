@@ -23,7 +23,7 @@ const streamProtocol = "quern-stream/1"
 func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), streamProtocol) {
 		w.Header().Set("Upgrade", streamProtocol)
-		reply(w, http.StatusUpgradeRequired, badRequest("this route is for task trackers: it upgrades to "+streamProtocol))
+		h.fail(w, r, &Error{Code: codeUpgrade, Text: "this route is for task trackers: it upgrades to " + streamProtocol, Untouched: true})
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()

@@ -4,26 +4,14 @@
 //
 // # Routes
 //
-//	GET    /v1/stream                Upgrade: quern-stream/1; then wire frames both ways
-//	POST   /v1/submissions           body: one frame of a wire.Submission; answers {"jobs": [id, …]}
-//	GET    /v1/jobs                  {"jobs": [Job, …], "next": id}, oldest first, without counters and troubles
-//	GET    /v1/jobs/ID               Job
-//	POST   /v1/jobs/ID/kill          body: {"reason": text}
-//	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
-//	GET    /v1/jobs/ID/attempts      Attempts, with "next" and the user's token for their logs
-//	GET    /v1/jobs/ID/explain       Explanation
-//	GET    /v1/jobs/ID/history       History of an ended job, with the user's token for its logs
-//	GET    /v1/histories             {"jobs": [History, …], "next": id, "skipped": [text, …]}, newest first;
-//	                                 with ?flow=ID, all those of a flow, by id
-//	GET    /v1/explain               {"jobs": [Explanation, …], "next": id}, for jobs that have not ended, by id
-//	GET    /v1/watch?job=ID&job=ID   lines, see below
-//	GET    /v1/cluster               Cluster; from a follower without task trackers
-//	GET    /healthz                  {"id": its own, "led": it knows a leader}; from a follower too
-//	POST   /v1/cluster/scheduling    body: Scheduling
-//	POST   /v1/cluster/drains        body: {"tracker": id, "undo": false}
-//	POST   /v1/cluster/exclusions    body: ExclusionRequest
-//	POST   /v1/cluster/voters        body: Voter
-//	DELETE /v1/cluster/voters/ID
+// The table in routes.go has a row for each route: pattern, roles, rule for users, handler, and a description
+// of its requests and answers. The mux, the checks of access and of query parameters, openapi.json (OpenAPI
+// 3.1, served as /v1/openapi.json) and the tables of docs/reference.md come from it. After a change of the table
+// or of a type, run
+//
+//	go test ./jobtracker/web -rewrite
+//
+// and read the differences. The texts of openapi.json about types and fields are the comments of the types here.
 //
 // # Access
 //
@@ -34,8 +22,9 @@
 //	submissions         the user becomes the owner, even if the submission names another one
 //	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
 //	                    pool and time
-//	explain             all users, without the jobs that the user may not see
-//	watch, jobs/ID      users who may see the job, see admission.AccessOf; so its attempts and their
+//	explain, attempts   all users, without the jobs that the user may not see
+//	events              as jobs; with ids of jobs, as jobs/ID
+//	jobs/ID             users who may see the job, see admission.AccessOf; so its attempts and their
 //	                    token, its explanation, and its history
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
@@ -52,30 +41,36 @@
 // JSON, and in the output of mrsubmit -json, ids and states are strings, times are RFC 3339, and
 // durations are milliseconds.
 //
-// Every failure is an [Error] with a code. All job trackers serve /v1/cluster, /healthz and
+// Every failure is an [Error], a problem of RFC 9457 with a code. All job trackers serve /v1/cluster, /healthz and
 // /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
 // requests: followers answer 421 and name the leader, if they know it. A request that exceeds a
 // limit for now gets 429 with the code busy and Retry-After.
 //
-// # Pages
+// # Lists
 //
-// Long lists come in pages: of jobs, attempts and explanations. If an answer has "next", the same
-// request with ?after= and this id gets the next page. A page may be empty although others follow
-// it. An id that no page can have had is refused. Pages of a list are read one after the other: an
-// entry may change in between, but is never missing or listed twice.
+// Each list is a [Page], or has its members and more: "items", and "next" unless it is the last page. The same
+// request with ?after= and this id gets the next page. A page may be empty although others follow it. An id that
+// no page can have had is refused. Pages of a list are read one after the other: an entry may change in between,
+// but is never missing or listed twice.
 //
-// # Watching
+// Lists of jobs and histories take filters, and are newest first. The leader filters; each page reads a
+// limited number of entries, so with a filter that few jobs pass, pages are short or empty. A name matches only
+// jobs that the user may see. A parameter that a route does not know, or a value that it does not understand,
+// is refused with an error that names it.
 //
-// A watch is one JSON object a line:
+// # Events
 //
-//	{"leader": id, "epoch": n}     the first line
-//	{"jobs": [Job, …]}             all of them, whenever one has changed
-//	{"beat": true}                 after [beat] without another line: the leader still leads
-//	{"end": true}                  the last line: all have ended
-//	{"error": Error}               the last line: the watch has failed
+// Server-sent events tell of changes of the jobs that a request names, or of all that filters select:
 //
-// A watch that ends otherwise was cut off. A client that gets no line for a few beats looks for
-// another leader.
+//	leader     the first event: [LeaderEvent]; its id is the epoch
+//	jobs       [JobsEvent]: first all jobs, then those that have changed
+//	end        the last event: all jobs that the request names have ended
+//	problem    the last event: the stream has failed with this [Error]
+//
+// After [beat], a comment says that the leader still leads. A stream that ends otherwise was cut off. A client
+// that gets nothing for a few beats looks for another leader. It sends the last id as Last-Event-ID; so a job
+// tracker that does not know yet that it was replaced refuses it. A new stream begins with the states of all
+// jobs, so no change is missing.
 //
 // # Invariants
 //
@@ -89,12 +84,12 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, explain,
-// settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), pages (lists), admit and access (who may do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and client, which finds the leader with package
-// seek. To add a route, write a handler and a method in such a file, and a line each in
-// handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
-// from the core to mrsubmit.
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, recent, explain,
+// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
+// table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
+// do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and
+// client, which finds the leader with package seek. To add a route, write a handler and a method in such a file, and a
+// row in the table. CONTRIBUTING.md lists the other places, from the core to mrsubmit.
 //
 // Many goroutines may use a handler or a Client at once.
 package web
@@ -109,7 +104,6 @@ import (
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
-	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/sparselog"
@@ -123,13 +117,14 @@ type JobTracker interface {
 	Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
-	Exclude(ctx context.Context, x core.Exclude) error // sets Token and Wall
-	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
-	Jobs(ctx context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error)
+	Exclude(ctx context.Context, x core.Exclude) error                                 // sets Token and Wall
+	Changes(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] // first of all jobs
+	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error]                        // all jobs that change after the call; ctx must end
+	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
+	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
-	Histories(ctx context.Context, after wire.JobID) (*history.Page, error) // with who may see the jobs
-	FlowHistories(ctx context.Context, flow wire.FlowID) (*history.Page, error)
+	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -174,16 +169,16 @@ type Config struct {
 
 // Limits of bytes from the network, and of times.
 const (
-	maxHeader   = 64 << 10 // bytes, with the URL of a watch
+	maxHeader   = 64 << 10 // bytes, with the URL
 	maxBody     = 64 << 10 // bytes of a JSON body
 	headerWait  = 10 * time.Second
 	requestWait = 30 * time.Second // to serve a request, and again to send its answer
 	idleWait    = 2 * time.Minute
 	helloWait   = 10 * time.Second // from a stream's upgrade to its first byte
-	lineWait    = 10 * time.Second // to send one line of a watch
+	lineWait    = 10 * time.Second // to send one event
 )
 
-// beat is the longest time between two lines of a watch.
+// beat is the time between two beats in a stream of events.
 const beat = 500 * time.Millisecond
 
 // New makes the handler of all routes.
@@ -197,7 +192,7 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}}
+	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}, make(chan struct{}, firstLists)}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		r.serve = h.limit(h.counters.of(r.pattern), r.serve)
@@ -207,44 +202,6 @@ func New(cfg Config) http.Handler {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))
 	return mux
-}
-
-// route is a method with a path, its roles, its rule for users, and its handler.
-type route struct {
-	pattern string
-	action  string // in the audit log
-	roles   []identity.Role
-	rule    rule
-	serve   http.HandlerFunc
-}
-
-// routes lists the routes of the package comment.
-func (h *handler) routes() []route {
-	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
-	voters := []identity.Role{identity.JobTracker, identity.Client}
-	readers := []identity.Role{identity.Client, identity.JobTracker}
-	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
-	return []route{
-		{"GET /v1/stream", "attach", trackers, everyDaemon, h.stream},
-		{"GET /v1/watch", "watch", readers, viewers, h.watch},
-		{"POST /v1/submissions", "submit", clients, submitters, h.jsonHandler(h.submit)},
-		{"GET /v1/jobs", "list", readers, listed, h.jsonHandler(h.jobs)},
-		{"GET /v1/jobs/{id}", "status", readers, viewers, h.jsonHandler(h.job)},
-		{"POST /v1/jobs/{id}/kill", "kill", clients, modifiers, h.jsonHandler(h.kill)},
-		{"POST /v1/jobs/{id}/settings", "change", clients, modifiers, h.jsonHandler(h.change)},
-		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts)},
-		{"GET /v1/jobs/{id}/explain", "explain", readers, viewers, h.jsonHandler(h.explain)},
-		{"GET /v1/jobs/{id}/history", "history", readers, viewers, h.jsonHandler(h.history)},
-		{"GET /v1/histories", "list histories", readers, listed, h.jsonHandler(h.histories)},
-		{"GET /v1/explain", "explain", readers, skipped, h.jsonHandler(h.explainAll)},
-		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster)},
-		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health)},
-		{"POST /v1/cluster/scheduling", "change scheduling", clients, admins, h.jsonHandler(h.schedule)},
-		{"POST /v1/cluster/drains", "drain", clients, admins, h.jsonHandler(h.drain)},
-		{"POST /v1/cluster/exclusions", "exclude", clients, admins, h.jsonHandler(h.exclude)},
-		{"POST /v1/cluster/voters", "add voter", voters, ownVoter, h.jsonHandler(h.addVoter)},
-		{"DELETE /v1/cluster/voters/{id}", "remove voter", clients, admins, h.jsonHandler(h.removeVoter)},
-	}
 }
 
 // NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves

@@ -108,6 +108,22 @@ func (f *Facts) JobsAfter(n int) iter.Seq[*Job] {
 	}
 }
 
+// JobsBefore yields the kept jobs with a lower number than n, the highest one first; 0: all jobs. Facts
+// must not change meanwhile.
+func (f *Facts) JobsBefore(n int) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		to := len(f.numbers)
+		if n > 0 {
+			to, _ = slices.BinarySearch(f.numbers, n)
+		}
+		for _, n := range slices.Backward(f.numbers[:to]) {
+			if !yield(f.jobs[n]) {
+				return
+			}
+		}
+	}
+}
+
 // LastJob is the id of the last job submitted; its N is 0 before the first.
 func (f *Facts) LastJob() wire.JobID { return f.ID(f.lastJob) }
 

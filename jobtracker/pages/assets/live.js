@@ -1,7 +1,9 @@
 // Sorts tables and reloads the content. The page works without this file.
 "use strict";
 
-const pause = 2000; // ms between two reloads
+const pause = 2000; // ms between two reloads after changes of jobs
+const quiet = 10000; // ms until a reload without a change: task trackers change too
+const states = ["waiting", "preparing", "running", "committing", "stopping"];
 let sorted = {}; // by the place of a table: {column, down}
 let tag = null;
 
@@ -72,5 +74,30 @@ async function reload() {
   }
 }
 
+// watch reloads after changes of jobs. Only a visible page has a stream: browsers limit those of a host.
+let stream = null;
+let waits = null;
+function soon(ms) {
+  if (!waits) waits = setTimeout(async () => { waits = null; if (!document.hidden) await reload(); }, ms);
+}
+function watch() {
+  if (document.hidden) {
+    stream?.close();
+    stream = null;
+    return;
+  }
+  if (stream) return;
+  soon(pause);
+  const job = location.pathname.match(/^\/jobs\/(job_[0-9_]+)$/);
+  stream = new EventSource("/v1/events?" + (job ? "job=" + job[1] : states.map((state) => "state=" + state).join("&")));
+  stream.addEventListener("jobs", () => soon(pause));
+  stream.addEventListener("end", () => { soon(0); stream.close(); });
+  stream.addEventListener("problem", () => stream.close());
+}
+
 prepare();
-setInterval(() => { if (!document.hidden) reload(); }, pause);
+if (!location.pathname.startsWith("/history")) {
+  watch();
+  document.addEventListener("visibilitychange", watch);
+  setInterval(() => { if (!document.hidden) soon(0); }, quiet);
+}
