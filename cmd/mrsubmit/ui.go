@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"html"
+	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
+	"slices"
 
 	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/wire"
 )
 
 const uiHelp = `Show the cluster's pages in a browser. mrsubmit serves them at a loopback address, with your
@@ -24,7 +23,7 @@ func (q *query) showUI(ctx context.Context) error {
 	if secure != nil {
 		identity.Secure(transport, secure)
 	}
-	p, err := ui.Listen(q.port, ui.Config{Leader: q.leader, Transport: transport, Secure: secure != nil})
+	p, err := ui.Listen(q.port, ui.Config{Leader: q.leader, Transport: transport, Secure: secure != nil, Log: q.attemptLog})
 	if err != nil {
 		return err
 	}
@@ -38,7 +37,7 @@ func (q *query) showUI(ctx context.Context) error {
 		return err
 	}
 	if !q.noBrowser {
-		remove, err := openBrowser(p.URL())
+		remove, err := ui.OpenBrowser(p.URL())
 		if err != nil {
 			fmt.Fprintf(q.stderr, "mrsubmit ui: no browser was opened (%v): open the address above\n", err)
 		} else {
@@ -62,29 +61,41 @@ func (q *query) leader(ctx context.Context) (string, error) {
 	return c.Addr, nil
 }
 
-// openBrowser starts the user's browser with a file that leads to the address: other users of the
-// machine see the arguments of processes, but cannot read the file. It does not wait for the browser.
-func openBrowser(url string) (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "quern-ui-") // only for this user
+// logBytes limits a log in the browser: mrsubmit logs has all of it.
+const logBytes = 1 << 20
+
+// attemptLog opens the last bytes of an attempt's log.
+func (q *query) attemptLog(ctx context.Context, job, attempt, stream string) (io.ReadCloser, error) {
+	id, err := wire.ParseJobID(job)
 	if err != nil {
 		return nil, err
 	}
-	remove = func() { os.RemoveAll(dir) }
-	file := filepath.Join(dir, "open.html")
-	page := `<!doctype html><title>Quern</title><meta http-equiv="refresh" content="0;url=` + html.EscapeString(url) + `">`
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		remove()
+	all, err := q.attempts(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	name := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		name = "open"
+	i := slices.IndexFunc(all.Items, func(a web.Attempt) bool { return a.ID == attempt })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no %s", job, attempt)
 	}
-	c := exec.Command(name, file)
-	if err := c.Start(); err != nil {
-		remove()
+	r := q.newLogReader(all.Token)
+	r.tail = logBytes
+	body, err := r.open(ctx, &all.Items[i], stream)
+	if err != nil {
+		r.http.CloseIdleConnections()
 		return nil, err
 	}
-	go c.Wait() // reaps it
-	return remove, nil
+	return &log{body, r.http}, nil
+}
+
+// log is the answer of a task tracker. Its connection is not used again.
+type log struct {
+	io.ReadCloser
+	from *http.Client
+}
+
+func (l *log) Close() error {
+	err := l.ReadCloser.Close()
+	l.from.CloseIdleConnections()
+	return err
 }

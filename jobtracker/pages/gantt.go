@@ -112,7 +112,7 @@ func (g *gantt) addActual(columns map[string][]int, recent *web.Recent, now time
 	}
 }
 
-// column is the first column whose middle is not before t.
+// column is the first column with its middle at t or later.
 func (g *gantt) column(t time.Time) int {
 	c := max(0, int(int64(ganttSteps)*int64(t.Sub(g.Begin))/int64(g.End.Sub(g.Begin)))-1)
 	for c < ganttSteps && g.at(c).Before(t) {

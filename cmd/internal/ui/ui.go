@@ -13,6 +13,9 @@
 //	U3  It is GET or HEAD: the proxy changes nothing.
 //
 // The cookie is not sent on to the cluster.
+//
+// Logs of attempts come from task trackers, which demand the user's certificate and token. The proxy
+// reads them itself, and answers with plain text, which a browser neither renders nor executes.
 package ui
 
 import (
@@ -20,6 +23,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -34,6 +38,10 @@ type Config struct {
 	Leader    func(ctx context.Context) (addr string, err error)
 	Transport http.RoundTripper
 	Secure    bool // the cluster uses TLS
+
+	// Log opens a log of an attempt: "stdout" or "stderr". Task trackers have the logs, and demand the
+	// user's certificate and token.
+	Log func(ctx context.Context, job, attempt, stream string) (io.ReadCloser, error)
 }
 
 // Proxy serves the pages of a cluster at a loopback address.
@@ -55,7 +63,7 @@ func Listen(port int, cfg Config) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the browser: %w", err)
 	}
 	p := &Proxy{listener: l, token: rand.Text()}
-	g := &gate{host: l.Addr().String(), token: p.token, session: rand.Text(), next: newForwarder(cfg)}
+	g := &gate{host: l.Addr().String(), token: p.token, session: rand.Text(), next: newPages(cfg)}
 	p.server = &http.Server{Handler: g, ReadHeaderTimeout: headerWait, MaxHeaderBytes: 64 << 10}
 	return p, nil
 }
