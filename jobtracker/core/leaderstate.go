@@ -64,6 +64,7 @@ type leader struct {
 	profiles   *profiles.Store
 	overheads  forecast.Overheads
 	forecasts  forecasting
+	recent     recentlyEnded
 }
 
 // alarm is a time at which to advance a job.

@@ -37,7 +37,7 @@ const (
 	ganttHeight = 200
 )
 
-// ganttOf draws a phase. Complexity: attempts times columns at worst.
+// ganttOf draws a phase; nil: there is nothing to draw. Complexity: attempts times columns at worst.
 func ganttOf(phase string, slots int, recent *web.Recent, plans []web.Explanation, now time.Time) *gantt {
 	g := &gantt{Phase: phase, Slots: slots, Begin: now, End: now}
 	first := now.Add(-ganttSpan)
@@ -66,7 +66,7 @@ func ganttOf(phase string, slots int, recent *web.Recent, plans []web.Explanatio
 	if !g.End.After(g.Begin) {
 		return nil
 	}
-	columns := make(map[string][]int)
+	columns := make(map[string][]float64)
 	g.addActual(columns, recent, now)
 	g.addPlan(columns, plans, now)
 	g.draw(columns, now)
@@ -85,16 +85,11 @@ func phaseEnd(x *web.Explanation, phase string) time.Time {
 	return time.Time{}
 }
 
-// at is the time of the middle of a column.
-func (g *gantt) at(column int) time.Time {
-	return g.Begin.Add(g.End.Sub(g.Begin) * time.Duration(2*column+1) / (2 * ganttSteps))
-}
-
 func (g *gantt) x(t time.Time) int {
 	return int(1000 * float64(t.Sub(g.Begin)) / float64(g.End.Sub(g.Begin)))
 }
 
-func (g *gantt) addActual(columns map[string][]int, recent *web.Recent, now time.Time) {
+func (g *gantt) addActual(columns map[string][]float64, recent *web.Recent, now time.Time) {
 	for _, of := range recent.Items {
 		for i := range of.Attempts {
 			a := &of.Attempts[i]
@@ -104,24 +99,19 @@ func (g *gantt) addActual(columns map[string][]int, recent *web.Recent, now time
 			if running(a) {
 				g.Used++
 			}
-			end := a.Began.Add(millis(a.TookMillis))
-			for c := g.column(a.Began); c < ganttSteps && g.at(c).Before(end) && !g.at(c).After(now); c++ {
-				add(columns, of.Job, c, 1)
-			}
+			g.add(columns, of.Job, a.Began, earlier(a.Began.Add(millis(a.TookMillis)), now), 1)
 		}
 	}
 }
 
-// column is the first column with its middle at t or later.
-func (g *gantt) column(t time.Time) int {
-	c := max(0, int(int64(ganttSteps)*int64(t.Sub(g.Begin))/int64(g.End.Sub(g.Begin)))-1)
-	for c < ganttSteps && g.at(c).Before(t) {
-		c++
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
 	}
-	return c
+	return b
 }
 
-func (g *gantt) addPlan(columns map[string][]int, plans []web.Explanation, now time.Time) {
+func (g *gantt) addPlan(columns map[string][]float64, plans []web.Explanation, now time.Time) {
 	for i := range plans {
 		x := &plans[i]
 		end := phaseEnd(x, g.Phase)
@@ -133,30 +123,33 @@ func (g *gantt) addPlan(columns map[string][]int, plans []web.Explanation, now t
 				continue
 			}
 			g.Planned += x.Phases[k].Target
-			for c := g.column(now); c < ganttSteps && g.at(c).Before(end); c++ {
-				add(columns, x.Job, c, x.Phases[k].Target)
-			}
+			g.add(columns, x.Job, now, end, x.Phases[k].Target)
 		}
 	}
 }
 
-func add(columns map[string][]int, job string, column, slots int) {
+// add adds slots that a job has from a time to another. A column has the average over its time.
+func (g *gantt) add(columns map[string][]float64, job string, from, to time.Time, slots int) {
 	if columns[job] == nil {
-		columns[job] = make([]int, ganttSteps)
+		columns[job] = make([]float64, ganttSteps)
 	}
-	columns[job][column] += slots
+	width := float64(g.End.Sub(g.Begin)) / ganttSteps
+	begin, end := float64(from.Sub(g.Begin))/width, float64(to.Sub(g.Begin))/width // in columns
+	for c := max(0, int(begin)); c < ganttSteps && float64(c) < end; c++ {
+		columns[job][c] += float64(slots) * (min(end, float64(c+1)) - max(begin, float64(c)))
+	}
 }
 
 // draw stacks the jobs by id, the oldest below.
-func (g *gantt) draw(columns map[string][]int, now time.Time) {
+func (g *gantt) draw(columns map[string][]float64, now time.Time) {
 	jobs := make([]string, 0, len(columns))
 	for job := range columns {
 		jobs = append(jobs, job)
 	}
 	slices.SortFunc(jobs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	most := g.Slots
+	most := float64(g.Slots)
 	for c := range ganttSteps {
-		all := 0
+		all := 0.0
 		for _, job := range jobs {
 			all += columns[job][c]
 		}
@@ -165,9 +158,9 @@ func (g *gantt) draw(columns map[string][]int, now time.Time) {
 	if most == 0 {
 		return
 	}
-	y := func(slots int) int { return ganttHeight - slots*(ganttHeight-10)/most }
-	g.Now, g.Line = g.x(now), y(g.Slots)
-	below := make([]int, ganttSteps)
+	y := func(slots float64) int { return ganttHeight - int(slots*(ganttHeight-10)/most+0.5) }
+	g.Now, g.Line = g.x(now), y(float64(g.Slots))
+	below := make([]float64, ganttSteps)
 	for _, job := range jobs {
 		g.Areas = append(g.Areas, area{Job: job, Path: outline(columns[job], below, y)})
 		for c, n := range columns[job] {
@@ -177,14 +170,14 @@ func (g *gantt) draw(columns map[string][]int, now time.Time) {
 }
 
 // outline is the path around the columns of a job on top of others: each run of equal columns is a box.
-func outline(of, below []int, y func(int) int) string {
+func outline(of, below []float64, y func(float64) int) string {
 	var path strings.Builder
 	for c := 0; c < ganttSteps; {
-		from := c
-		for c++; c < ganttSteps && of[c] == of[from] && below[c] == below[from]; c++ {
+		from, low, high := c, y(below[c]), y(below[c]+of[c])
+		for c++; c < ganttSteps && y(below[c]) == low && y(below[c]+of[c]) == high; c++ {
 		}
-		if of[from] > 0 {
-			fmt.Fprintf(&path, "M%d %dH%dV%dH%dZ", from*1000/ganttSteps, y(below[from]), c*1000/ganttSteps, y(below[from]+of[from]), from*1000/ganttSteps)
+		if high < low {
+			fmt.Fprintf(&path, "M%d %dH%dV%dH%dZ", from*1000/ganttSteps, low, c*1000/ganttSteps, high, from*1000/ganttSteps)
 		}
 	}
 	return path.String()

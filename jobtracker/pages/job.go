@@ -17,7 +17,8 @@ type jobPage struct {
 	Past        *web.History     // nil: the job has not ended, or its history is not readable
 	Flowing     []jobRow         // the jobs of its flow
 	Attempts    []web.Attempt    // the last to begin first
-	More        bool             // the page leaves out attempts
+	Unread      bool             // other attempts are not known
+	More        bool             // Attempts leaves out some
 	work
 }
 
@@ -120,14 +121,13 @@ func (h *handler) pastJob(r *http.Request, id string, unknown *problem) (any, er
 func (p *jobPage) fill(attempts []web.Attempt, more bool, now time.Time) {
 	setTook(attempts, now)
 	p.work = workOf(&p.Job, attempts)
-	if p.More = more; more {
+	if p.Unread = more; more {
 		p.Curves = nil // it would end too low
 	}
 	p.Attempts = slices.Clone(attempts)
 	slices.SortStableFunc(p.Attempts, func(a, b web.Attempt) int { return b.Began.Compare(a.Began) })
-	if p.More = more || len(p.Attempts) > maxAttempts; len(p.Attempts) > maxAttempts {
-		p.Attempts = p.Attempts[:maxAttempts]
-	}
+	p.More = more || len(attempts) > maxAttempts
+	p.Attempts = p.Attempts[:min(len(attempts), maxAttempts)]
 }
 
 // maxAttempts limits the table of attempts.

@@ -17,7 +17,7 @@ func (h *handler) allJobs(r *http.Request, query url.Values) (jobs []web.Job, mo
 			return nil, false, err
 		}
 		jobs = append(jobs, page.Items...)
-		if page.Next == "" || page.Next == after || len(jobs) >= maxRows {
+		if page.Next == "" || page.Next == after || len(jobs) >= maxJobs {
 			return jobs, page.Next != "", nil
 		}
 		after = page.Next
@@ -93,5 +93,8 @@ func setTook(attempts []web.Attempt, now time.Time) {
 
 func running(a *web.Attempt) bool { return a.State == "running" || a.State == "ready" }
 
-// maxRows limits the entries of a page. The page says that it leaves out others.
-const maxRows = 1000
+// Limits of the entries of a page. The page says that it leaves out others.
+const (
+	maxJobs = 500
+	maxRows = 1000 // attempts, explanations
+)

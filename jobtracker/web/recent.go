@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Recent has the attempts in slots of all jobs that have not ended and that the user may see: those that
-// run, and those that have ended in the last ten minutes.
+// Recent has the attempts in slots of the jobs that the user may see: those that run, and those that have
+// ended in the last ten minutes under this leader.
 type Recent struct {
 	Items []RecentJob `json:"items"`
 	Since time.Time   `json:"since,omitzero"` // earlier ends are missing
