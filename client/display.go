@@ -33,7 +33,7 @@ type Display struct {
 	started time.Time
 
 	shown   map[wire.JobID]*jobOutput
-	warned  map[wire.FlowID]bool // flows of which a job will miss the deadline or SLA, as was printed
+	warned  map[wire.FlowID]bool // flows with a printed warning about a deadline or SLA
 	drawn   int                  // number of lines of the block on the terminal
 	drawnAt time.Time            // when the block was drawn
 }

@@ -135,7 +135,7 @@ func (d *Dir) Remove(name string) error {
 	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.contains(top) {
 		return refusal(fmt.Sprintf("remove %s: no %s has made it", filepath.Join(d.path, name), d.layout.Daemon))
 	}
-	return d.root.RemoveAll(name)
+	return RemoveAll(d.root, name)
 }
 
 // Destroy removes all files of the layout, closes the directory, and removes it if it is
@@ -146,7 +146,7 @@ func (d *Dir) Destroy() error {
 	entries, err := d.entries()
 	for _, e := range entries {
 		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.contains(e.Name()) {
-			err = errors.Join(err, d.root.RemoveAll(e.Name()))
+			err = errors.Join(err, RemoveAll(d.root, e.Name()))
 		}
 	}
 	if err != nil {

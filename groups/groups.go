@@ -14,8 +14,9 @@
 // # Invariants
 //
 //	G1  A Table never changes, so it can be part of a request to a core. A nil Table has no groups.
-//	G2  A file is used as a whole or not at all. While it has a mistake, the last good table stays in
-//	    force, and the line is logged once.
+//	G2  A file with a mistake is not used: the last good table stays in force, and the line is logged
+//	    once. An empty file is one, and a last line without a newline: a file that is being written may
+//	    have a part of a name, which another user has.
 //	G3  A change has effect within [Period] after the file is written or replaced.
 //	G4  Parse allocates memory in proportion to its input, and refuses more than maxFile bytes.
 package groups
@@ -189,7 +190,7 @@ func (f *File) look() {
 }
 
 // read reads a file. Users who can write it decide who is in which group, so it refuses a file that
-// all can write.
+// all can write. It also refuses one that may be incomplete.
 func read(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -206,6 +207,12 @@ func read(name string) ([]byte, error) {
 	var text bytes.Buffer
 	if _, err := io.Copy(&text, io.LimitReader(file, maxFile+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	switch {
+	case text.Len() == 0:
+		return nil, fmt.Errorf("%s is empty, as while it is written: for no groups, write a comment into it", name)
+	case text.Len() <= maxFile && !bytes.HasSuffix(text.Bytes(), []byte("\n")):
+		return nil, fmt.Errorf("%s has no newline at its end: it may be incomplete", name)
 	}
 	return text.Bytes(), nil
 }

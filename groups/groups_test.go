@@ -167,8 +167,13 @@ func TestReload(t *testing.T) {
 	has("ann")
 	write("staff:x:1:bob\n") // of the same size
 	has("bob")
-	write("staff:x:1:bob\nstaff\n")
-	has("bob")
+	for _, part := range []string{"staff:x:1:bob\nstaff\n", "", "staff:x:1:ann", "staff:x:1:bob\nadmins:x:2:ann"} { // of ann2
+		write(part)
+		has("bob")
+		if f.Table().Has("admins", "ann") {
+			t.Errorf("a part of a name is used: %q", part)
+		}
+	}
 	os.Remove(name)
 	has("bob")
 	write("staff:x:1:bob\n")
@@ -184,7 +189,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	has()
-	for text, want := range map[string]int{"new groups": 2, "line 2": 1, "no such file": 1, "all users can write": 1, "the groups stay": 3} {
+	for text, want := range map[string]int{"new groups": 2, "line 2": 1, "is empty": 1, "no newline": 1, "no such file": 1, "all users can write": 1, "the groups stay": 5} {
 		if n := strings.Count(logged.String(), text); n != want {
 			t.Errorf("%q is logged %d times, want %d:\n%s", text, n, want, &logged)
 		}

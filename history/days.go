@@ -36,18 +36,21 @@ func (d *day) bytes() int64 {
 
 const dayLayout = "2006/01/02"
 
-// List lists the jobs with a history, newest first. An empty list is not an error.
+// List lists the jobs with a history, newest first. An empty list is not an error. A job may have two
+// files, if two leaders have written its end before and after midnight: List has the newer one.
 func List(f dfs.FS, staging string) ([]Entry, error) {
 	days, err := allDays(f, staging)
 	if err != nil {
 		return nil, fmt.Errorf("list history: %w", err)
 	}
 	var entries []Entry
+	listed := make(map[wire.JobID]bool)
 	for _, d := range slices.Backward(days) {
 		first := len(entries)
 		for i := range d.files {
 			// Unfinished files have other names.
-			if job, err := wire.ParseJobID(dfs.Base(d.files[i].Name)); err == nil {
+			if job, err := wire.ParseJobID(dfs.Base(d.files[i].Name)); err == nil && !listed[job] {
+				listed[job] = true
 				entries = append(entries, Entry{Job: job, Day: d.date, Name: d.files[i].Name})
 			}
 		}

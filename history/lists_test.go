@@ -60,3 +60,33 @@ func TestPages(t *testing.T) {
 		t.Errorf("without histories: %+v, %v", p, err)
 	}
 }
+
+// TestTwoFilesOfAJob: a job with files of two days is listed once. Else a page that ends with the older file
+// would be followed by the same page again.
+func TestTwoFilesOfAJob(t *testing.T) {
+	f := mem.New(1 << 20)
+	writeRecord(t, f, 1000, firstDay)
+	for day := 1; day <= 2; day++ {
+		ended := firstDay.AddDate(0, 0, day)
+		writeRecord(t, f, 1, ended) // the last one of its page
+		for i := 1; i < PageLength; i++ {
+			writeRecord(t, f, 100*day+i, ended)
+		}
+	}
+	var listed []wire.JobID
+	for after, pages := (wire.JobID{}), 1; ; pages++ {
+		p, err := ReadPage(t.Context(), f, staging, Query{After: after})
+		if err != nil || pages > 3 {
+			t.Fatalf("page %d after %v: %v", pages, after, err)
+		}
+		for _, r := range p.Records {
+			listed = append(listed, r.Job.ID)
+		}
+		if after = p.Next; after.IsZero() {
+			break
+		}
+	}
+	if len(listed) != 2*PageLength || listed[PageLength-1] != job(1) || listed[2*PageLength-1] != job(1000) {
+		t.Errorf("%d histories: %v", len(listed), listed)
+	}
+}

@@ -189,6 +189,9 @@ func (a *Authority) sign(p Peer, now, until time.Time) (key *ecdsa.PrivateKey, d
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	template.URIs = []*url.URL{p.uri()}
+	if p.Role.daemon() {
+		template.DNSNames = []string{p.Role.DNSName()}
+	}
 	der, err = x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	return key, der, err
 }
@@ -201,7 +204,7 @@ func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if p.Role != Client {
+	if p.Role.daemon() {
 		if err := a.writeGossip(dir); err != nil {
 			return err
 		}

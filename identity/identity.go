@@ -24,8 +24,10 @@
 // # Roles and names
 //
 // A certificate's subject alternative name has one URI, quern://<role>/<name>, with role
-// jobtracker, tasktracker or client. Host names do not matter: a machine with a new address needs
-// no new certificate, and the address of another machine is useless without its key.
+// jobtracker, tasktracker, client or metrics. Host names do not matter: a machine with a new address needs
+// no new certificate, and the address of another machine is useless without its key. All daemons of a
+// role have the same DNS name, jobtracker.quern or tasktracker.quern: programs such as Prometheus can
+// check it, and so do not send requests to a peer with another role.
 //
 // # Invariants
 //
@@ -226,6 +228,9 @@ func readAuthority(name string) (roots *x509.CertPool, names string, err error) 
 	}
 	if len(found) == 0 {
 		return nil, "", fmt.Errorf("%s: no certificate in it", name)
+	}
+	if bytes.Contains(text, []byte("-----BEGIN")) {
+		return nil, "", fmt.Errorf("%s: certificate %d in it is not complete", name, len(found)+1)
 	}
 	return roots, strings.Join(found, " or "), nil
 }

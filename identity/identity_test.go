@@ -132,7 +132,15 @@ func TestRefusedFiles(t *testing.T) {
 		"an open key":     {func(dir string) error { return os.Chmod(filepath.Join(dir, KeyFile), 0o644) }, "chmod 600"},
 		"no authority":    {func(dir string) error { return os.Remove(filepath.Join(dir, AuthorityFile)) }, "ca.pem"},
 		"empty authority": {func(dir string) error { return os.WriteFile(filepath.Join(dir, AuthorityFile), nil, 0o644) }, "no certificate"},
-		"no certificate":  {func(dir string) error { return os.Remove(filepath.Join(dir, CertFile)) }, "cert.pem"},
+		"half of a second authority": {func(dir string) error { // as while it is written
+			name := filepath.Join(dir, AuthorityFile)
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(name, append(text, text[:len(text)/2]...), 0o644)
+		}, "certificate 2 in it is not complete"},
+		"no certificate": {func(dir string) error { return os.Remove(filepath.Join(dir, CertFile)) }, "cert.pem"},
 		"another's key": {func(dir string) error {
 			return os.Rename(filepath.Join(issue(t, authority, Peer{TaskTracker, "tt2"}, now, now.Add(day)), KeyFile), filepath.Join(dir, KeyFile))
 		}, "private key does not match"},

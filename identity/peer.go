@@ -19,9 +19,16 @@ const (
 	JobTracker  Role = "jobtracker"
 	TaskTracker Role = "tasktracker"
 	Client      Role = "client"
+	Metrics     Role = "metrics" // reads metrics, and nothing else
 )
 
-func (r Role) known() bool { return r == JobTracker || r == TaskTracker || r == Client }
+func (r Role) known() bool { return r.daemon() || r == Client || r == Metrics }
+
+// daemon reports whether a role is one of daemons.
+func (r Role) daemon() bool { return r == JobTracker || r == TaskTracker }
+
+// DNSName is a name in the certificates of all daemons of a role, for programs that check one.
+func (r Role) DNSName() string { return string(r) + ".quern" }
 
 // Peer is one end of a connection.
 type Peer struct {

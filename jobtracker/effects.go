@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/facts"
@@ -105,7 +106,10 @@ func (s *Server) startEffect(c core.Command) {
 		s.effects.Go(func() {
 			s.runEffect(c.Epoch, func() core.Event {
 				r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase}
-				if r.Plan, r.Err = s.plan(c.Policy, c.Snapshot); r.Err != nil {
+				began := time.Now()
+				r.Plan, r.Err = s.plan(c.Policy, c.Snapshot)
+				if s.meters.plans.AddTime(time.Since(began)); r.Err != nil {
+					s.meters.failedPlans.Add(1)
 					s.cfg.Logger.Warn("no new plan", "scheduler", c.Policy, "phase", c.Phase, "error", r.Err)
 				}
 				return r
@@ -152,7 +156,8 @@ func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 }
 
 func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
-	splits, hash, err := s.cfg.ReadSplits(s.filesOf(c.Owner, c.Staging), c.Staging, c.Job)
+	files := local.Confined(s.filesOf(c.Owner, c.Staging), s.cfg.Staging) // the job wrote them
+	splits, hash, err := s.cfg.ReadSplits(files, c.Staging, c.Job)
 	if err == nil && hash != c.Hash {
 		err = fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
 	}

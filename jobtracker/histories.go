@@ -12,11 +12,26 @@ import (
 )
 
 // maxHistoryReads is how many requests read histories at a time: a history of a large job takes much
-// memory. Others wait.
+// memory, and so does the answer. So a request counts until its context ends. Others wait.
 const maxHistoryReads = 4
 
+// readInTurn calls read when few others read histories.
+func (s *Server) readInTurn(ctx context.Context, read func()) error {
+	select {
+	case s.historyReads <- struct{}{}:
+		defer func() { // read may take longer than ctx
+			context.AfterFunc(ctx, func() { <-s.historyReads })
+		}()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	read()
+	return nil
+}
+
 // History returns the history of an ended job. It fails with fs.ErrNotExist if there is none, with
-// core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job.
+// core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job. End ctx when the
+// answer has been sent: until then, it counts as one of maxHistoryReads.
 func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error) {
 	var refused error
 	err := s.query(ctx, func() {
@@ -45,7 +60,7 @@ func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID
 }
 
 // Histories returns a page of the histories, newest first, with who may see them. If the query names a flow, the
-// page has all jobs of it. It fails with core.ErrNotLeader.
+// page has all jobs of it. It fails with core.ErrNotLeader. End ctx as for History.
 func (s *Server) Histories(ctx context.Context, q core.Query) (*history.Page, error) {
 	selects := func(r *history.Record, visible bool) bool {
 		job := r.Job
@@ -76,13 +91,11 @@ func (s *Server) Histories(ctx context.Context, q core.Query) (*history.Page, er
 
 // readHistories reads records, and adds owners and who may see the jobs.
 func (s *Server) readHistories(ctx context.Context, read func() (*history.Page, error)) (*history.Page, error) {
-	select {
-	case s.historyReads <- struct{}{}:
-		defer func() { <-s.historyReads }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	var p *history.Page
+	var err error
+	if waitErr := s.readInTurn(ctx, func() { p, err = read() }); waitErr != nil {
+		return nil, waitErr
 	}
-	p, err := read()
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ type Server struct {
 	done  chan struct{} // closed when inbox is no longer read
 
 	inventories  chan struct{} // a value for each page that waits, see pass
-	historyReads chan struct{} // a value for each request that reads histories
+	historyReads chan struct{} // a value for each request that reads histories, see readInTurn
 
 	streams   map[core.Stream]*stream
 	lastID    core.Stream
@@ -105,6 +105,7 @@ type Server struct {
 	ticking   bool // a Tick is in the inbox
 
 	refused map[string]time.Duration // by reason: when a refusal was last logged
+	meters  meters
 
 	leadership atomic.Pointer[core.Leadership]
 	elected    chan struct{} // has a value after an election
@@ -164,6 +165,7 @@ func New(cfg Config) *Server {
 		refused:      make(map[string]time.Duration),
 		replies:      make(map[core.Token]func(core.Reply)),
 		elected:      make(chan struct{}, 1),
+		meters:       newMeters(),
 	}
 	s.leadership.Store(new(core.Leadership))
 	s.watchers = newWatchers(s.core)
@@ -252,7 +254,7 @@ func (s *Server) step(ev core.Event) {
 	for len(s.backlog) > 0 && s.halted == nil {
 		ev := s.backlog[0]
 		s.backlog = s.backlog[1:]
-		commands := s.core.Step(s.now(), ev)
+		commands := s.timeStep(ev)
 		s.noteLeadership()
 		s.watchers.noteChanges(s.core.Changed(), s.now())
 		s.feed.note(s.core.Changed())

@@ -39,7 +39,8 @@ func readPage[T any](ctx context.Context, s *Server, read func(time.Duration) ([
 // Attempts returns a page of a job's attempts, by task and number. The page begins after an attempt, or
 // with the first one if after is zero. For an ended job it reads the history, in one page. It fails with admission.ErrUnknownJob,
 // core.ErrCursor, core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history. If the caller
-// may not see the job, it fails with admission.ErrNotAllowed, before it reads a history.
+// may not see the job, it fails with admission.ErrNotAllowed, before it reads a history. End ctx as for
+// History.
 func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
 	var attempts wire.JobAttempts
 	var owner string
@@ -64,7 +65,10 @@ func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobI
 		err = fmt.Errorf("%v: %w", job, admission.ErrUnknownJob)
 	default:
 		var r *history.Record
-		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
+		if waitErr := s.readInTurn(ctx, func() { r, err = history.Find(s.cfg.FS, s.cfg.Staging, job) }); waitErr != nil {
+			err = waitErr
+		}
+		if err == nil {
 			list := slices.DeleteFunc(r.Attempts, func(a wire.AttemptStatus) bool { return a.Attempt.Compare(after) <= 0 })
 			return wire.JobAttempts{Attempts: list, Owner: r.Owner, Access: access, Token: r.Token}, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -175,7 +176,7 @@ func BenchmarkFetch(b *testing.B) {
 	if _, err := c.Close(); err != nil {
 		b.Fatal(err)
 	}
-	server := httptest.NewServer(Handler(resolver(c.cfg.File)))
+	server := httptest.NewServer(Handler(resolver(c.cfg.File), new(meter.Count)))
 	defer server.Close()
 	file := filepath.Join(b.TempDir(), "part")
 	b.SetBytes(int64(len(data)))

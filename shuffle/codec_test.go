@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quernmr/quern/meter"
 )
 
 // deflate is a codec for tests. If wrong is not nil, Unpack returns it as its result.
@@ -67,7 +69,7 @@ func TestCodec(t *testing.T) {
 			if after.Digest != before.Digest || after.Stats != before.Stats || after.Bytes > before.Bytes*3/4 {
 				t.Errorf("packed %+v, unpacked %+v", after, before)
 			}
-			server := httptest.NewServer(Handler(resolver(packed.File)))
+			server := httptest.NewServer(Handler(resolver(packed.File), new(meter.Count)))
 			defer server.Close()
 			for p := range index.Partitions {
 				local := filepath.Join(t.TempDir(), "part")

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -58,7 +59,7 @@ func partitionOf(recs []rec, p int) []rec {
 
 func TestFetch(t *testing.T) {
 	file, want := mapOutput(t)
-	server := httptest.NewServer(Handler(resolver(file)))
+	server := httptest.NewServer(Handler(resolver(file), new(meter.Count)))
 	defer server.Close()
 	index, err := ReadIndex(file)
 	if err != nil {
@@ -134,7 +135,7 @@ func (w *faultyWriter) Write(p []byte) (int, error) {
 
 // faultyServer serves file. The n-th response has the n-th fault, or else the last fault.
 func faultyServer(t *testing.T, file string, faults ...fault) *httptest.Server {
-	good := Handler(resolver(file))
+	good := Handler(resolver(file), new(meter.Count))
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i := min(int(n.Add(1)), len(faults)) - 1
@@ -196,7 +197,7 @@ func TestFetchFaults(t *testing.T) {
 // TestFetchFromDamagedDisk distinguishes damage on the server's disk from a missing output.
 func TestFetchFromDamagedDisk(t *testing.T) {
 	file, _ := mapOutput(t)
-	server := httptest.NewServer(Handler(resolver(file)))
+	server := httptest.NewServer(Handler(resolver(file), new(meter.Count)))
 	defer server.Close()
 	fetch := func(m int) error {
 		_, err := Fetch(t.Context(), URL(server.URL, testJob, m, 1000, 1), filepath.Join(t.TempDir(), "part"), FetchOptions{Client: server.Client()})
@@ -226,7 +227,7 @@ func TestFetchFromDamagedDisk(t *testing.T) {
 // TestFetchMissing checks that a 404 matches fs.ErrNotExist, and that other errors do not.
 func TestFetchMissing(t *testing.T) {
 	file, _ := mapOutput(t)
-	server := httptest.NewServer(Handler(resolver(file)))
+	server := httptest.NewServer(Handler(resolver(file), new(meter.Count)))
 	defer server.Close()
 	for _, tc := range []struct {
 		url     string
@@ -278,7 +279,7 @@ func (c cancelAfterAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestHandler(t *testing.T) {
 	file, _ := mapOutput(t)
-	h := Handler(resolver(file))
+	h := Handler(resolver(file), new(meter.Count))
 	s := wholePartition(t, file, 1)
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -355,7 +356,7 @@ func (c *spyConn) ReadFrom(r io.Reader) (int64, error) {
 // TestHandlerUsesSendfile checks that the connection gets the file itself, for sendfile.
 func TestHandlerUsesSendfile(t *testing.T) {
 	file, _ := mapOutput(t)
-	server := httptest.NewUnstartedServer(Handler(resolver(file)))
+	server := httptest.NewUnstartedServer(Handler(resolver(file), new(meter.Count)))
 	spy := &spyListener{server.Listener, make(chan io.Reader, 1)}
 	server.Listener = spy
 	server.Start()
@@ -393,7 +394,7 @@ func TestFetchPace(t *testing.T) {
 	file, want := mapOutput(t)
 	synctest.Test(t, func(t *testing.T) {
 		for _, wait := range []time.Duration{time.Second, 2 * maxPaceWait} {
-			network := &direct{handler: Handler(resolver(file))}
+			network := &direct{handler: Handler(resolver(file), new(meter.Count))}
 			local := filepath.Join(t.TempDir(), "part")
 			paced, waits := 0, 0
 			got, err := Fetch(t.Context(), URL("http://server", testJob, 7, 1000, 1), local, FetchOptions{
@@ -431,7 +432,7 @@ func TestFetchPace(t *testing.T) {
 // TestFetchPaceFails checks that an error of Pace ends the fetch unchanged.
 func TestFetchPaceFails(t *testing.T) {
 	file, _ := mapOutput(t)
-	server := httptest.NewServer(Handler(resolver(file)))
+	server := httptest.NewServer(Handler(resolver(file), new(meter.Count)))
 	defer server.Close()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/quernmr/quern/meter"
 )
 
 // TestFetchOtherPartition checks that the records must have the digest that the server tells,
 // and that a partition must not change while it is fetched.
 func TestFetchOtherPartition(t *testing.T) {
 	file, _ := mapOutput(t)
-	good := Handler(resolver(file))
+	good := Handler(resolver(file), new(meter.Count))
 	for name, tc := range map[string]struct {
 		digests []string // of the first answers; empty: the right one
 		cut     int      // break the first connection here, if > 0
@@ -68,7 +70,7 @@ func (w *otherDigest) change() {
 // TestFetchToken checks that a fetch sends the job's token, and nothing if it has none.
 func TestFetchToken(t *testing.T) {
 	file, _ := mapOutput(t)
-	good := Handler(resolver(file))
+	good := Handler(resolver(file), new(meter.Count))
 	for token, want := range map[string]string{"secret": "Bearer secret", "": ""} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Get("Authorization"); got != want {

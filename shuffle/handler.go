@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -37,8 +38,8 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 // by GET, with single ranges, and HEAD. The body has the partition's blocks. On a plain TCP
 // connection, sendfile copies them from the file to the socket. The caller must authorize
 // requests before. Concurrent calls of resolve return the file of a map output;
-// fs.ErrNotExist becomes 404.
-func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error)) http.Handler {
+// fs.ErrNotExist becomes 404. served counts the bytes of partitions that were sent.
+func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error), served *meter.Count) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathPrefix+"{job}/{map}/{attempt}/{partition}", func(w http.ResponseWriter, r *http.Request) {
 		job, err := wire.ParseJobID(r.PathValue("job"))
@@ -51,7 +52,7 @@ func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err erro
 		}
 		file, err := resolve(job, m, attempt)
 		if err == nil {
-			err = servePartition(w, r, file, partition)
+			err = servePartition(w, r, file, partition, served)
 		}
 		if err != nil {
 			refuse(w, err)
@@ -75,7 +76,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 // servePartition sends a partition's bytes. It returns an error only before the response
 // begins. After that the client only notices that the body ends early.
-func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int) error {
+func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int, served *meter.Count) error {
 	f, err := OpenFile(file)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func servePartition(w http.ResponseWriter, r *http.Request, file string, partiti
 		w.WriteHeader(http.StatusPartialContent)
 	}
 	if r.Method != http.MethodHead {
-		send(w, f, length)
+		send(w, f, length, served)
 	}
 	return nil
 }
@@ -122,12 +123,13 @@ const (
 )
 
 // send sends the next bytes of a file. It stops if the peer is too slow.
-func send(w http.ResponseWriter, f *os.File, length int64) {
+func send(w http.ResponseWriter, f *os.File, length int64, served *meter.Count) {
 	control := http.NewResponseController(w)
 	for sent := int64(0); sent < length; {
 		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // the error of a writer without deadlines does not matter
 		// Pass the file itself to the connection, so that it can use sendfile.
 		n, err := io.CopyN(w, f, min(sendStep, length-sent))
+		served.Add(n)
 		if err != nil {
 			return
 		}

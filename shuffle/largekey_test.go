@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -31,7 +32,7 @@ func TestLargeKeys(t *testing.T) {
 	recs := largeKeys()
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 10}, recs)
 	checkSegment(t, cfg.File, 1, sorted(recs))
-	server := httptest.NewServer(Handler(resolver(cfg.File)))
+	server := httptest.NewServer(Handler(resolver(cfg.File), new(meter.Count)))
 	defer server.Close()
 	m, err := Merge(t.Context(), []wire.Segment{wholePartition(t, cfg.File, 0), {URL: URL(server.URL, testJob, 7, 1000, 0)}, wholePartition(t, cfg.File, 0)},
 		MergeOptions{Client: server.Client()})

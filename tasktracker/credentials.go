@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/tasktracker/program"
@@ -52,7 +53,7 @@ func (l *loop) stagingOf(c core.StartWorker) (dfs.FS, error) {
 	case l.cfg.HDFS.AsOwner && c.Owner == "":
 		err = "the job has no owner, and workers use HDFS as the job's owner"
 	case users == nil:
-		return l.cfg.FS, nil
+		return local.Confined(l.cfg.FS, c.Root), nil
 	case l.cfg.HDFS.AsOwner && !own:
 		err = "the submission is not in the HDFS directory of the job's owner: start all job trackers with -hdfs-as-owner, as this task tracker"
 	case !l.cfg.HDFS.AsOwner && own:

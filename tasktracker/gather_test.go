@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
@@ -101,7 +102,7 @@ func TestBadPeers(t *testing.T) {
 // of another job have reached the limit.
 func TestSharedRate(t *testing.T) {
 	output, o := mapOutput(t, 256<<10)
-	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))
+	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }, new(meter.Count)))
 	defer peer.Close()
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), ShuffleRate: 1 << 20})
 	l.connect(1)

@@ -1,9 +1,9 @@
 package tasktracker
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quernmr/quern/dfs"
@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
@@ -30,6 +31,8 @@ type isolator interface {
 	Isolate(cfg isolation.Config, probe *account.Account) error
 }
 
+var _ isolator = (*process.Starter)(nil)
+
 // checkUsers refuses the level User if the process is not root's, or if the map of accounts is wrong.
 func (i *Isolation) checkUsers(uid int) error {
 	if uid != 0 {
@@ -44,10 +47,10 @@ func (i *Isolation) checkUsers(uid int) error {
 func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	starter, ok := cfg.Workers.(isolator)
 	var probe *account.Account
+	if want := cfg.Isolation.Level; (want == isolation.Namespace || want == isolation.User) && (!ok || cfg.Embedded) {
+		return "", "", fmt.Errorf("this task tracker cannot isolate jobs (-isolation %s)", want)
+	}
 	if cfg.Isolation.Level == isolation.User {
-		if !ok || cfg.Embedded {
-			return "", "", errors.New("this task tracker cannot run jobs as their owners")
-		}
 		if err := cfg.Isolation.checkUsers(os.Geteuid()); err != nil {
 			return "", "", err
 		}
@@ -58,10 +61,14 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 		return isolation.None, "", nil
 	}
 	home, _ := os.UserHomeDir() // without one, there is nothing to hide
-	err = starter.Isolate(isolation.Config{
+	seen := isolation.Config{
 		Hidden: slices.Concat([]string{cfg.Dir}, cfg.Disks, cfg.Isolation.Hidden), Shown: cfg.Isolation.Shown, Home: home,
-		Replaced: cfg.Isolation.Replaced,
-	}, probe)
+		Replaced: cfg.Isolation.Replaced, Kept: cfg.programDirs(),
+	}
+	if err := seen.CheckReplaced(); err != nil {
+		return "", "", fmt.Errorf("isolate jobs: %w", err)
+	}
+	err = starter.Isolate(seen, probe)
 	switch {
 	case err == nil && probe != nil:
 		return isolation.User, "", nil
@@ -74,6 +81,21 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	}
 	cfg.Logger.Warn("jobs are not isolated: they can read what this task tracker can, its keys included", "reason", err)
 	return isolation.None, err.Error(), nil
+}
+
+// programDirs returns the directories with the programs that this process executes: its own, in which those of the other
+// daemons usually are, and the health script.
+func (cfg *Config) programDirs() []string {
+	var dirs []string
+	if exe, err := os.Executable(); err == nil {
+		dirs = append(dirs, filepath.Dir(exe))
+	}
+	if script := cfg.Health.Script; script != "" {
+		if path, err := filepath.Abs(script); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	return dirs
 }
 
 // startWorker starts a worker. The directories of all its jobs exist before: an isolated worker sees no

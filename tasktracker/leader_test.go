@@ -25,6 +25,7 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 // leader is a job tracker for a tracker under test.
 type leader struct {
 	t           *testing.T
+	tracker     *Tracker
 	dir         string // directory of the tracker
 	staging     string
 	dials       chan *wire.Conn // the leader's ends of the tracker's streams
@@ -70,6 +71,7 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.tracker = tracker
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -2,6 +2,7 @@ package tasktracker
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,26 @@ const (
 	maxHeader  = 16 << 10         // bytes
 )
 
+// Service configures the HTTP server for map outputs and logs.
+type Service struct {
+	Listen    string // address; port 0 takes a free one
+	Advertise string // host:port that other machines can reach; empty: the listening address
+
+	// Serve and Dial are the TLS configurations of the server and of fetches from other
+	// trackers; nil: no TLS.
+	Serve, Dial *tls.Config
+
+	Names  listen.Names  // names of this machine that requests may use, beside addresses and localhost
+	Limits listen.Limits // of connections
+
+	// Audit records reads of logs and of profiles, and refusals, and must not wait; nil: they are not recorded.
+	Audit func(audit.Event)
+
+	// Metrics serves /metrics, and Profiles /debug/pprof/; nil: there is no such route.
+	Metrics, Profiles http.Handler
+	Admins            []string // with Serve, the users who may read profiles
+}
+
 // newServer returns the HTTP server of a task tracker. ReadTimeout also ends each
 // request's context after headerWait, so handlers of long answers must not use that
 // context.
@@ -48,14 +69,16 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
-	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
+	refusals := slog.New(sparselog.Handler(l.cfg.Logger.Handler()))
+	routes.Handle("/shuffle/{job}/", l.guard(refusals, identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath, l.meters.served)))
+	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(refusals, identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
+	l.observe(routes)
 	level := slog.LevelDebug
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
-	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
+	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost(refusals)), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
 	limits := l.cfg.Service.Limits
 	limits.Logger = l.cfg.Logger
 	listener = listen.Limit(listener, limits)
@@ -69,19 +92,21 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// refuseHost answers a request for another host, see [listen.Names].
-func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
-	peer, _ := identity.PeerOf(r.TLS)
-	if record := l.cfg.Service.Audit; record != nil {
-		record(audit.ForeignHost(who(r), r, err))
+// refuseHost answers requests for another host, see [listen.Names].
+func (l *loop) refuseHost(log *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		peer, _ := identity.PeerOf(r.TLS)
+		if record := l.cfg.Service.Audit; record != nil {
+			record(audit.ForeignHost(who(r), r, err))
+		}
+		log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
 	}
-	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
 // guard passes on requests with the job's token. With TLS, the peer must also have the
 // role. It refuses and logs other requests.
-func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
+func (l *loop) guard(log *slog.Logger, role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
 		record := func(outcome, reason string) {
@@ -91,7 +116,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		}
 		refuse := func(status int, err error) {
 			record(audit.Refused, err.Error())
-			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+			log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 			http.Error(w, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {

@@ -96,7 +96,7 @@ func TestRoles(t *testing.T) {
 	}
 	tokens.Set(job1, "secret")
 	l := newLoop(Config{ID: "t1", Service: Service{Advertise: "here:1", Serve: new(tls.Config)}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
-	h := l.guard(identity.TaskTracker, token.ForShuffle, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := l.guard(slog.New(slog.DiscardHandler), identity.TaskTracker, token.ForShuffle, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for role, want := range map[identity.Role]int{
 		identity.TaskTracker: http.StatusOK, identity.Client: http.StatusForbidden, identity.JobTracker: http.StatusForbidden, "": http.StatusForbidden,
 	} {

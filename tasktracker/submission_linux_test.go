@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
@@ -16,7 +17,7 @@ import (
 // slowStarter makes the directories of jobs, as an isolated worker needs them, and then starts no worker.
 type slowStarter struct{ begun, resume, made chan struct{} }
 
-func (slowStarter) Isolate(isolation.Config) error { return nil }
+func (slowStarter) Isolate(isolation.Config, *account.Account) error { return nil }
 
 func (s slowStarter) Start(p *workers.Program, _ string) (workers.Worker, error) {
 	close(s.begun)

@@ -58,6 +58,8 @@
 //	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges;
 //	                                            ?tail=BYTES: its last bytes
 //	GET /healthz                                {"id": its id, "led": it is registered}
+//	GET /metrics                                metrics for Prometheus
+//	GET /debug/pprof/...                        profiles of this process, for administrators
 //
 // Requests and each piece of an answer have a timeout, which closes the connection.
 package tasktracker
@@ -66,7 +68,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -77,11 +78,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/tasktracker/disks"
@@ -125,22 +125,6 @@ type Config struct {
 	Logger      *slog.Logger      // nil: silent
 
 	hooks hooks
-}
-
-// Service configures the HTTP server for map outputs and logs.
-type Service struct {
-	Listen    string // address; port 0 takes a free one
-	Advertise string // host:port that other machines can reach; empty: the listening address
-
-	// Serve and Dial are the TLS configurations of the server and of fetches from other
-	// trackers; nil: no TLS.
-	Serve, Dial *tls.Config
-
-	Names  listen.Names  // names of this machine that requests may use, beside addresses and localhost
-	Limits listen.Limits // of connections
-
-	// Audit records reads of logs, and refusals, and must not wait; nil: they are not recorded.
-	Audit func(audit.Event)
 }
 
 // Health is the operator's script that checks this machine, see package healthscript. While it says
@@ -189,7 +173,10 @@ const (
 const MinShuffleRate = 64 << 10
 
 // Tracker is a task tracker. Make one with [New].
-type Tracker struct{ cfg Config }
+type Tracker struct {
+	cfg     Config
+	running atomic.Pointer[loop] // nil before Run has begun to serve
+}
 
 // New checks the configuration. It opens no files.
 func New(cfg Config) (*Tracker, error) {
@@ -249,7 +236,7 @@ func New(cfg Config) (*Tracker, error) {
 	if cfg.Workers == nil {
 		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables, AsOwner: cfg.HDFS.AsOwner, Maximum: cfg.Maximum})
 	}
-	return &Tracker{cfg}, nil
+	return &Tracker{cfg: cfg}, nil
 }
 
 // tokensDir returns the directory of tokens; empty: tokens are not written.
@@ -291,7 +278,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return err
 	}
-	coreCfg := core.Config{Restore: len(outputs) > 0, NotIsolated: notIsolated}
+	coreCfg := core.Config{Restore: len(outputs) > 0, NotIsolated: notIsolated, Isolation: string(level)}
 	if coreCfg.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {
 		return err
 	}
@@ -313,6 +300,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.isolation = level
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
+	t.running.Store(l)
 	l.serve(listener)
 	l.wait.Go(l.workers.Run)
 	l.wait.Go(l.gather.LookUps)
@@ -379,6 +367,7 @@ type loop struct {
 	diskWork    *wire.Queue[func()] // see runDiskWork
 	isolation   isolation.Level
 	jobDirs     map[string][]string // by staging: made for isolated workers
+	meters      meters
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, coreCfg core.Config) *loop {
@@ -391,9 +380,10 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		link:     link{hangupReasons: make(map[string]bool)},
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check, process.PermitsExecution),
 		tokens: tokens, credentials: credentials.New(cfg.HDFS.Delegate, cfg.Logger), jobDirs: make(map[string][]string),
+		meters: newMeters(),
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}
-	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace, Logger: cfg.Logger})
 	l.gather = gather.New(gather.Config{
 		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})
@@ -467,7 +457,7 @@ func (l *loop) post(do func()) {
 func (l *loop) event(ev core.Event) { l.post(func() { l.step(ev) }) }
 
 func (l *loop) step(ev core.Event) {
-	for _, c := range l.core.Step(time.Since(l.started), ev) {
+	for _, c := range l.timeStep(ev) {
 		l.do(c)
 	}
 	l.logDisks()

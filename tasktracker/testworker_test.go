@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/shuffle"
-	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -31,7 +30,6 @@ const modeVariable = "QUERN_MODE"
 // TestMain makes the test binary a job's program too: a small worker that does what
 // wire.Run.Index says.
 func TestMain(m *testing.M) {
-	isolation.Enter()
 	switch os.Getenv(modeVariable) {
 	case "worker":
 		testWorker()

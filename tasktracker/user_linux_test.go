@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -201,6 +202,25 @@ func TestPlantedLinks(t *testing.T) {
 	mustBeEmpty(t, victim)
 	if uid := uidOf(t, victim); uid != 0 {
 		t.Errorf("the directory of root belongs to user %d", uid)
+	}
+}
+
+// TestStagedLink: the owner of a submission replaces a staged file by a link. The tracker, which is root's, does not
+// read where it leads, and its error tells nothing about that file.
+func TestStagedLink(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := startAsOwners(t, &wire.Submission{})
+	dir := strings.TrimPrefix(l.staging, "file://")
+	staged := filepath.Join(dir, wire.StagedSubmission)
+	if err := errors.Join(os.Remove(staged), os.Symlink(secret, staged), os.Lchown(staged, annUID, annUID+1), os.Chown(dir, annUID, annUID+1)); err != nil {
+		t.Fatal(err)
+	}
+	r := l.final(l.launchFor("ann", 0, doSucceed), wire.AttemptFailed)
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte("text"))); strings.Contains(r.Error, sum[:8]) || !strings.Contains(r.Error, "path escapes from parent") {
+		t.Errorf("the error is %s", r.Error)
 	}
 }
 

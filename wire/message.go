@@ -31,6 +31,7 @@ type (
 
 		NotIsolated string `msgpack:"NotIsolated,omitempty"` // why jobs are not isolated, unless the configuration says so
 		Limits      string `msgpack:"Limits,omitempty"`      // what limits attempts, for users
+		Isolation   string `msgpack:"Isolation,omitempty"`   // level of isolation of jobs, for users
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and

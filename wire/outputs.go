@@ -28,28 +28,64 @@ type outputColumns struct {
 
 // NewOutputBlock encodes outputs.
 func NewOutputBlock(outputs []MapOutput) OutputBlock {
-	n := len(outputs)
-	c := outputColumns{Maps: make([]int, n), Attempts: make([]int, n), At: make([]int, n), Bytes: make([]int64, n), Digests: make([]uint64, n)}
-	type place struct{ tracker, addr string }
-	known := make(map[place]int)
-	for i, o := range outputs {
-		c.Maps[i], c.Attempts[i], c.Bytes[i], c.Digests[i], c.At[i] = o.Map, o.Attempt, o.Bytes, o.Digest, -1
-		if o.GivenUp {
-			continue
-		}
-		at, ok := known[place{o.Tracker, o.Addr}]
-		if !ok {
-			at = len(c.Trackers)
-			known[place{o.Tracker, o.Addr}] = at
-			c.Trackers, c.Addrs = append(c.Trackers, o.Tracker), append(c.Addrs, o.Addr)
-		}
-		c.At[i] = at
+	var e OutputEncoder
+	for i := range outputs {
+		e.Add(&outputs[i])
 	}
-	block, err := Marshal(&c)
+	return e.Block()
+}
+
+// OutputEncoder encodes blocks of outputs, one after the other. It keeps its memory for the next one: a leader
+// encodes many small ones. Its zero value is ready.
+type OutputEncoder struct {
+	columns outputColumns
+	known   map[outputPlace]int // indexes in columns.Trackers
+	buffer  []byte
+}
+
+type outputPlace struct{ tracker, addr string }
+
+// Add adds an output to the next block.
+func (e *OutputEncoder) Add(o *MapOutput) {
+	c, at := &e.columns, -1
+	if !o.GivenUp {
+		at = e.place(outputPlace{o.Tracker, o.Addr})
+	}
+	c.Maps, c.Attempts, c.At = append(c.Maps, o.Map), append(c.Attempts, o.Attempt), append(c.At, at)
+	c.Bytes, c.Digests = append(c.Bytes, o.Bytes), append(c.Digests, o.Digest)
+}
+
+// place returns the index of a place, which it may have to add.
+func (e *OutputEncoder) place(p outputPlace) int {
+	at, ok := e.known[p]
+	if !ok {
+		if e.known == nil {
+			e.known = make(map[outputPlace]int)
+		}
+		at = len(e.known)
+		e.known[p] = at
+		e.columns.Trackers, e.columns.Addrs = append(e.columns.Trackers, p.tracker), append(e.columns.Addrs, p.addr)
+	}
+	return at
+}
+
+// Len returns the number of outputs in the next block.
+func (e *OutputEncoder) Len() int { return len(e.columns.Maps) }
+
+// Block returns the block, and begins the next one.
+func (e *OutputEncoder) Block() OutputBlock {
+	c := e.columns
+	if len(e.known) == 0 {
+		c.Trackers, c.Addrs = nil, nil // the bytes must not depend on earlier blocks
+	}
+	buffer, err := appendBody(e.buffer[:0], &c)
 	if err != nil {
 		panic(fmt.Sprintf("wire: %v", err)) // numbers and texts always have an encoding
 	}
-	return block
+	e.buffer = buffer
+	clear(e.known)
+	e.columns = outputColumns{e.columns.Trackers[:0], e.columns.Addrs[:0], c.Maps[:0], c.Attempts[:0], c.At[:0], c.Bytes[:0], c.Digests[:0]}
+	return slices.Clone(buffer)
 }
 
 // Outputs decodes a block. It refuses lists that do not fit together with [ErrMalformed].

@@ -55,6 +55,7 @@ type TrackerStatus struct {
 	Trouble     string // a problem that it reports, or an inconsistent rack
 	Rack        string // from the file system's topology, or else the tracker's flag
 	Limits      string // as in Hello
+	Isolation   string // as in Hello
 }
 
 // ClusterStatus is a cluster's state as users see it. Only the leader knows the trackers.

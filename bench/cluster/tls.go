@@ -19,6 +19,7 @@ import (
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
@@ -221,7 +222,7 @@ func fetchRate(ctx context.Context, segment, to string, server, dialer *tls.Conf
 		base = "https://" + listener.Addr().String()
 		listener = tls.NewListener(listener, server)
 	}
-	s := &http.Server{Handler: shuffle.Handler(func(wire.JobID, int, int) (string, error) { return segment, nil })}
+	s := &http.Server{Handler: shuffle.Handler(func(wire.JobID, int, int) (string, error) { return segment, nil }, new(meter.Count))}
 	go s.Serve(listener)
 	defer s.Close()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: dialer, DisableCompression: true}}

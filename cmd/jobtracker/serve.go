@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/cmd/internal/metrics"
 	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs"
@@ -225,10 +226,11 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	api := web.NewServer(pages.Mount(web.New(web.Config{
 		ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Limits: j.limits.web,
 		Identified: j.identity != nil, Admins: j.admins, AdminGroups: j.adminGroups, Groups: j.users.Table, UsersStage: j.usersStage,
+		Metrics: metrics.Handler(j.log, metrics.JobTracker(j.server.Metrics, voters{j.replica})), Profiles: metrics.Profiles(),
 	})), j.access.Names(j.addr, j.listen), j.log, j.audit)
 	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
-		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client, identity.Metrics))
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -310,6 +312,9 @@ func (v voters) Voters() []web.Voter {
 	}
 	return all
 }
+
+// VoterCount implements metrics.Log.
+func (v voters) VoterCount() int { return len(v.Replica.Voters()) }
 
 func (v voters) AddVoter(ctx context.Context, voter web.Voter) error {
 	return apiError(v.Replica.AddVoter(ctx, replica.Voter{ID: voter.ID, Addr: voter.Addr}))

@@ -50,6 +50,7 @@ func (t *tool) certs(_ context.Context, args []string) int {
 	jobTrackers := set.String("jobtracker", "", "`ids` of job trackers, separated by commas")
 	taskTrackers := set.String("tasktracker", "", "`ids` of task trackers")
 	clients := set.String("client", "", "`names` of users")
+	metrics := set.String("metrics", "", "`names` of programs that read metrics, such as Prometheus, and may do nothing else")
 	days := set.Int("days", 365, "validity of the certificates in `days`")
 	rest, err := parseMixed(set, args)
 	switch {
@@ -65,6 +66,7 @@ func (t *tool) certs(_ context.Context, args []string) int {
 		}
 		err = t.makeCerts(dir, time.Now(), time.Duration(*days)*24*time.Hour, map[identity.Role]string{
 			identity.JobTracker: *jobTrackers, identity.TaskTracker: *taskTrackers, identity.Client: *clients,
+			identity.Metrics: *metrics,
 		})
 	}
 	return t.exitCode("cluster certs", set, err)
@@ -85,7 +87,7 @@ func (t *tool) certsDir(args []string) (string, error) {
 // makeCerts makes DIR/authority if it does not exist, and DIR/<role>-<name> for each name.
 func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names map[identity.Role]string) error {
 	var peers []identity.Peer
-	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
+	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client, identity.Metrics} {
 		for name := range strings.SplitSeq(names[role], ",") {
 			if name = strings.TrimSpace(name); name == "" {
 				continue
@@ -97,7 +99,7 @@ func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names m
 		}
 	}
 	if len(peers) == 0 {
-		return usagef("give at least one of -jobtracker, -tasktracker and -client")
+		return usagef("give at least one of -jobtracker, -tasktracker, -client and -metrics")
 	}
 	authority, err := identity.OpenAuthority(userstate.AuthorityDir(dir), now)
 	if err != nil {

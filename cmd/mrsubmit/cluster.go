@@ -145,7 +145,10 @@ func (q *query) showCluster(ctx context.Context) error {
 	if err := q.showOffers(c); err != nil {
 		return err
 	}
-	if err := q.showEnforced(c); err != nil {
+	if err := q.showSame("LIMITS OF ATTEMPTS", c, func(t *web.Tracker) string { return t.Limits }); err != nil {
+		return err
+	}
+	if err := q.showSame("ISOLATION OF JOBS", c, func(t *web.Tracker) string { return t.Isolation }); err != nil {
 		return err
 	}
 	return q.showLimits(c)
@@ -187,17 +190,18 @@ func (q *query) showOffers(c *web.Cluster) error {
 	return q.printTable(rows)
 }
 
-// showEnforced prints what limits the attempts of task trackers, one line for all with the same.
-func (q *query) showEnforced(c *web.Cluster) error {
-	rows := [][]string{{"LIMITS OF ATTEMPTS", "TRACKERS"}}
+// showSame prints a property of task trackers, one line for all with the same.
+func (q *query) showSame(title string, c *web.Cluster, of func(*web.Tracker) string) error {
+	rows := [][]string{{title, "TRACKERS"}}
 	row := make(map[string]int)
 	for i := range c.Trackers {
 		t := &c.Trackers[i]
-		switch n := row[t.Limits]; {
-		case t.Limits == "":
+		text := of(t)
+		switch n := row[text]; {
+		case text == "":
 		case n == 0:
-			row[t.Limits] = len(rows)
-			rows = append(rows, []string{t.Limits, t.ID})
+			row[text] = len(rows)
+			rows = append(rows, []string{text, t.ID})
 		default:
 			rows[n][1] += ", " + t.ID
 		}

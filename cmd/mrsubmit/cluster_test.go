@@ -233,8 +233,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 	t.Cleanup(server.Close)
 	f.addr = server.Listener.Addr().String()
 	f.trackers = []wire.TrackerStatus{
-		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true, Memory: wire.Offer{Total: 16 << 30, Used: 3 << 29}, Cores: wire.Offer{Total: 8}, Limits: "cgroup v2: memory"},
-		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full", Limits: "cgroup v2: memory"},
+		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true, Memory: wire.Offer{Total: 16 << 30, Used: 3 << 29}, Cores: wire.Offer{Total: 8}, Limits: "cgroup v2: memory", Isolation: "user"},
+		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full", Limits: "cgroup v2: memory", Isolation: "none"},
 	}
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
@@ -353,7 +353,7 @@ func TestQueries(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
 		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2 (catching up, does not vote yet)\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded until 1970-01-01…ago): 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n…LIMITS OF ATTEMPTS  TRACKERS\ncgroup v2: memory   t1, t2\n\nLIMIT      USED              MOST USED BY\njobs       1 of at most 500  -\nuser-jobs  1 of at most 3    user ann\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2 (catching up, does not vote yet)\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded until 1970-01-01…ago): 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n…LIMITS OF ATTEMPTS  TRACKERS\ncgroup v2: memory   t1, t2\n\nISOLATION OF JOBS  TRACKERS\nuser               t1\nnone               t2\n\nLIMIT      USED              MOST USED BY\njobs       1 of at most 500  -\nuser-jobs  1 of at most 3    user ann\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9…"name": "user-jobs"…"of": "user ann"…"used": 1…"max": 3`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster drain: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},

@@ -59,9 +59,10 @@ type query struct {
 	excludeFor    time.Duration // 0: until it is readmitted
 	untilDrained  bool
 	newScheduling wire.Scheduling
-	limit         int   // jobs to list; 0: all
-	tail          int64 // bytes of each log; 0: all
-	port          int   // of the pages; 0: any
+	limit         int    // jobs to list; 0: all
+	tail          int64  // bytes of each log; 0: all
+	output        string // file of a trace; empty: standard output
+	port          int    // of the pages; 0: any
 	noBrowser     bool
 	filter        jobFilter
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
@@ -30,7 +32,7 @@ func (f *isolationFlags) flags(set *flag.FlagSet) {
 // defaultMinUID is the first user id of people on most systems.
 const defaultMinUID = 1000
 
-// jobIsolation checks the flags. It hides keys, the automatic authority, the audit log with its rotated files and the map of accounts.
+// jobIsolation checks the flags. It hides keys, logins, the automatic authority, the audit log with its rotated files and the map of accounts.
 func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
 	i := tasktracker.Isolation{Level: isolation.Level(f.level), Shown: daemon.SplitList(f.shown)}
 	switch i.Level {
@@ -69,8 +71,34 @@ func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) str
 			i.Users.Map = abs
 		}
 	}
+	keytab, tickets := logins(getenv)
+	for _, path := range []string{keytab, tickets} {
+		if path != "" {
+			i.Hidden = append(i.Hidden, path)
+		}
+	}
+	if tickets != "" {
+		i.Replaced = append(i.Replaced, tickets)
+	}
 	if state, err := userstate.Dir(getenv); err == nil { // else this user has no automatic authority
 		i.Hidden = append(i.Hidden, state)
 	}
 	return i, nil
+}
+
+// logins returns the keytab and the ticket file with which package hdfs logs in; empty: none.
+func logins(getenv func(string) string) (keytab, tickets string) {
+	keytab, tickets = strings.TrimPrefix(getenv("KRB5_CLIENT_KTNAME"), "FILE:"), strings.TrimPrefix(getenv("KRB5CCNAME"), "FILE:")
+	if own := fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid()); tickets == "" {
+		if _, err := os.Lstat(own); err == nil {
+			tickets = own
+		}
+	}
+	absolute := func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
+		}
+		return "" // another kind of cache, or a file that only its working directory names
+	}
+	return absolute(keytab), absolute(tickets)
 }

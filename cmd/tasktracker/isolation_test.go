@@ -23,6 +23,27 @@ func TestJobsDoNotSeeKeys(t *testing.T) {
 	}
 }
 
+// TestJobsDoNotSeeLogins: the keytab and the ticket file of the task tracker, also where a ticket file is replaced.
+func TestJobsDoNotSeeLogins(t *testing.T) {
+	env := map[string]string{"KRB5_CLIENT_KTNAME": "FILE:/srv/tt.keytab", "KRB5CCNAME": "FILE:/srv/tickets"}
+	i, err := jobIsolation(&isolationFlags{minUID: defaultMinUID}, new(daemon.Security), func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/srv/tt.keytab", "/srv/tickets"} {
+		if !slices.Contains(i.Hidden, path) {
+			t.Errorf("%s is not in %v", path, i.Hidden)
+		}
+	}
+	if !slices.Equal(i.Replaced, []string{"/srv/tickets"}) {
+		t.Errorf("replaced are %v", i.Replaced)
+	}
+	env["KRB5CCNAME"] = "KEYRING:persistent:1000"
+	if _, tickets := logins(func(name string) string { return env[name] }); tickets != "" {
+		t.Errorf("a keyring is the file %s", tickets)
+	}
+}
+
 // TestUserFlags: the flags for accounts need the level user, and jobs do not see the map.
 func TestUserFlags(t *testing.T) {
 	none := func(string) string { return "" }

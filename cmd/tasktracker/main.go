@@ -27,12 +27,10 @@ import (
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
-	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/process"
 )
 
 func main() {
-	isolation.Enter()
 	os.Exit(daemon.Main("tasktracker", run))
 }
 
@@ -71,6 +69,7 @@ type options struct {
 	isolation               tasktracker.Isolation
 	asOwner                 bool // workers use HDFS as the job's owner
 	health                  tasktracker.Health
+	admins                  []string // users who may read profiles
 	verbose                 bool
 	security                daemon.Security
 	access                  daemon.Access
@@ -79,7 +78,7 @@ type options struct {
 func parse(args []string, out daemon.Output) (*options, error) {
 	offer := defaultOffer()
 	o := &options{memory: offer.memory}
-	var join, jobTrackers, data, passEnv string
+	var join, jobTrackers, data, passEnv, admins string
 	var isolated isolationFlags
 	var keep int
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
@@ -111,6 +110,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
+	set.StringVar(&admins, "admins", "admin", "comma-separated `users` who may profile this task tracker; no effect with -insecure. Without -tls-dir, this user is one, too")
 	o.security.Flags(set)
 	o.access.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
@@ -122,7 +122,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if err := errors.Join(err, o.access.Check()); err != nil {
 		return nil, err
 	}
-	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)
+	o.join, o.jobTrackers, o.admins = daemon.SplitList(join), daemon.SplitList(jobTrackers), daemon.SplitList(admins)
 	o.keep = time.Duration(keep) * 24 * time.Hour
 	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return process.Withheld(name) || name == "*" }) {
 		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_, or that name keytabs and tokens", passEnv)

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/cmd/internal/metrics"
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/gossip"
@@ -55,13 +57,18 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	files := hdfs.FromEnvironment() // logs in for workers
 	defer files.Close()
-	tracker, err := tasktracker.New(tasktracker.Config{
+	if o.security.Automatic() {
+		o.admins = append(o.admins, userstate.User())
+	}
+	var tracker *tasktracker.Tracker
+	collect := metrics.TaskTracker(func(ctx context.Context) (tasktracker.Metrics, error) { return tracker.Metrics(ctx) })
+	tracker, err = tasktracker.New(tasktracker.Config{
 		ID: o.id, Host: o.host, Rack: o.rack,
 		Service: tasktracker.Service{
 			Listen: o.listen, Advertise: o.advertised(),
-			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
+			Serve: self.Server(identity.TaskTracker, identity.Client, identity.Metrics), Dial: self.Dialer(identity.TaskTracker),
 			Names: o.access.Names(o.advertise, o.listen), Limits: o.access.Limits(log),
-			Audit: record,
+			Audit: record, Metrics: metrics.Handler(log, collect), Profiles: metrics.Profiles(), Admins: o.admins,
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Maximum: o.maximum, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},

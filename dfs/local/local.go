@@ -105,6 +105,11 @@ func (FS) Open(name string) (dfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return opened(f, path)
+}
+
+// opened returns an open file, unless it is not a regular one.
+func opened(f *os.File, path string) (dfs.File, error) {
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
 		err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}

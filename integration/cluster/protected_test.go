@@ -75,7 +75,7 @@ func TestAdmission(t *testing.T) {
 	jt, tt := c.JobTrackers[0], c.TaskTrackers[0]
 	const id = "job_1_0001"
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
-	both := []identity.Role{identity.Client, identity.JobTracker}
+	both, scrapers := []identity.Role{identity.Client, identity.JobTracker}, []identity.Role{identity.Client, identity.Metrics}
 	routes := []route{
 		{jt, "GET", "/v1/stream", "", trackers, false},
 		{jt, "GET", "/v1/events?job=" + id, "", both, false},
@@ -92,14 +92,18 @@ func TestAdmission(t *testing.T) {
 		{jt, "GET", "/v1/jobs/" + id + "/history", "", both, false},
 		{jt, "GET", "/v1/histories", "", both, false},
 		{jt, "GET", "/v1/cluster", "", both, false},
-		{jt, "GET", "/healthz", "", append(trackers, both...), false},
+		{jt, "GET", "/healthz", "", append([]identity.Role{identity.TaskTracker, identity.Metrics}, both...), false},
+		{jt, "GET", "/metrics", "", scrapers, false},
+		{jt, "GET", "/debug/pprof/cmdline", "", clients, true},
 		{jt, "POST", "/v1/cluster/scheduling", `{"delay":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/drains", `{"tracker":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/exclusions", `{"tracker":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/voters", `{"id":"stranger","addr":"127.0.0.1:1"}`, both, true},
 		{jt, "DELETE", "/v1/cluster/voters/none", "", clients, true},
 		{tt, "GET", "/shuffle/" + id + "/0/1/0", "", trackers, false},
-		{tt, "GET", "/healthz", "", append(clients, trackers...), false},
+		{tt, "GET", "/healthz", "", append([]identity.Role{identity.TaskTracker}, scrapers...), false},
+		{tt, "GET", "/metrics", "", scrapers, false},
+		{tt, "GET", "/debug/pprof/cmdline", "", clients, true},
 		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", "", clients, false},
 	}
 	checkComplete(t, routes)
@@ -160,7 +164,7 @@ func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
 	found := 0
-	for _, file := range []string{"../../jobtracker/web/routes.go", "../../tasktracker/serve.go"} {
+	for _, file := range []string{"../../jobtracker/web/routes.go", "../../tasktracker/serve.go", "../../tasktracker/metrics.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +254,7 @@ func (c *cluster) testPeers() []testPeer {
 		{"a certificate from a slightly fast clock", identity.Client, false, issue(own, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
 		{"an administrator", identity.Client, true, issue(own, identity.Client, "admin", now, now.Add(day))},
 	}
-	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
+	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client, identity.Metrics} {
 		all = append(all, testPeer{"a " + string(role), role, false, issue(own, role, "stranger", now, now.Add(day))})
 	}
 	return all

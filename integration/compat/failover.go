@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -24,13 +25,14 @@ import (
 )
 
 // failover runs a job over a secured HDFS with two NameNodes, which have principals of the form nn/_HOST. The
-// first one dies while the job runs; dir is for its files.
+// first one dies while the job runs; dir is for its files. As root, jobs run with the account of their owner.
 type failover struct{ dir string }
 
 const (
 	daemonUser = "quern" // of Quern's daemons; they may act as proxied
 	tokenLife  = time.Minute
 	jobWait    = 8 * time.Minute
+	account    = 23001 // user id of the proxied user's jobs
 )
 
 func (f failover) compared(ctx context.Context) (a answers, err error) {
@@ -85,10 +87,18 @@ func (f failover) serve(ctx context.Context, jars *minicluster.Jars, server *kdc
 	if err := super.Share(cluster.URL()+"/", 0o777); err != nil {
 		return err
 	}
+	gates, users := filepath.Join(dir, "gates"), filepath.Join(dir, "users")
+	if err := errors.Join(os.Mkdir(gates, 0o755), os.WriteFile(users, fmt.Appendf(nil, "%s %d %d\n", proxied, account, account), 0o600)); err != nil {
+		return err
+	}
+	isolation := []string{"-isolation", "none"}
+	if asAccount() {
+		isolation = []string{"-isolation", "user", "-user-map", users, "-job-paths", gates}
+	}
 	quern, err := processes.Start(ctx, processes.Config{
 		Programs: programs, Dir: filepath.Join(dir, "quern"), JobTrackers: 1, TaskTrackers: 2, TLS: true, Staging: cluster.URL() + "/quern",
 		JobTrackerFlags:  []string{"-hdfs-as-owner", "-lease", "30s"},
-		TaskTrackerFlags: []string{"-hdfs-as-owner", "-isolation", "none"},
+		TaskTrackerFlags: append(isolation, "-hdfs-as-owner"),
 		Env:              []string{"HADOOP_CONF_DIR=" + cluster.Conf(), "KRB5_CLIENT_KTNAME=" + server.keytabOf(daemonUser)},
 	})
 	if err != nil {
@@ -129,11 +139,14 @@ func (r *failoverRun) check(what string, err error) {
 func (r *failoverRun) job(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobWait)
 	defer cancel()
-	traces, gate := filepath.Join(r.dir, "traces"), filepath.Join(r.dir, "gate")
+	traces, gate := filepath.Join(r.dir, "traces"), filepath.Join(r.dir, "gates", "gate")
+	if asAccount() {
+		traces = "/tmp" // a private directory of each worker
+	}
 	home := r.cluster.URL() + "/home"
 	alice := r.super.ActAs(proxied)
 	words := bytes.Repeat([]byte("one two three two\n"), 150_000)
-	if err := errors.Join(os.Mkdir(traces, 0o777), alice.(dfs.Users).MakeOwn(home), put(dfs.Private(alice), home+"/in", words)); err != nil {
+	if err := errors.Join(os.MkdirAll(traces, 0o777), alice.(dfs.Users).MakeOwn(home), put(dfs.Private(alice), home+"/in", words)); err != nil {
 		return err
 	}
 	cmd := r.quern.Command(ctx, "mrsubmit", "run", r.quern.Program("paced"), "-input", home+"/in", "-output", home+"/out",
@@ -147,10 +160,13 @@ func (r *failoverRun) job(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	await := func(what string, done func() bool) error { return poll(ctx, ended, what, done) }
-	began := func() bool { files, _ := filepath.Glob(filepath.Join(traces, "*_m_*.began")); return len(files) >= 2 }
+	began := func() bool { return len(r.traces(traces)) >= 2 }
 	var seen []string                                                       // contents of token files
 	renewed := func() bool { seen = r.tokens(seen); return len(seen) >= 6 } // of two task trackers
 	err := errors.Join(await("two maps", began), await("new tokens", renewed))
+	if err == nil && asAccount() {
+		r.check("the account of the job's processes", r.accounted(traces))
+	}
 	if err == nil {
 		file := filepath.Join(r.dir, "of-a-job")
 		if err = os.WriteFile(file, []byte(seen[len(seen)-1]), 0o600); err == nil {
@@ -180,6 +196,37 @@ func (r *failoverRun) job(ctx context.Context) error {
 	r.check("the job's files", r.owned(home+"/out"))
 	r.check("no staged files are left", r.swept(ctx, alice))
 	r.check("the last token is cancelled", r.cancelled(ctx, seen[len(seen)-1]))
+	return nil
+}
+
+// asAccount reports whether jobs run with the account of their owner.
+func asAccount() bool { return os.Geteuid() == 0 }
+
+// traces lists the files of maps that have begun.
+func (r *failoverRun) traces(dir string) (files []string) {
+	const began = "*_m_*.began"
+	if !asAccount() {
+		files, _ = filepath.Glob(filepath.Join(dir, began)) // the patterns are well-formed
+		return files
+	}
+	for _, t := range r.quern.TaskTrackers {
+		more, _ := filepath.Glob(filepath.Join(t.Data(), "run", "*", "tmp", began))
+		files = append(files, more...)
+	}
+	return files
+}
+
+// accounted checks that maps have run with the account of the job's owner.
+func (r *failoverRun) accounted(dir string) error {
+	for _, name := range r.traces(dir) {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != account {
+			return fmt.Errorf("%s belongs to another user than %d", name, account)
+		}
+	}
 	return nil
 }
 

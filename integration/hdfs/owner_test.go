@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	bare "github.com/colinmarc/hdfs/v2"
@@ -15,7 +17,8 @@ import (
 )
 
 // Jobs with staging in HDFS run as their owner: they read input of mode 0600 and write output that belongs
-// to the owner. Neither another user nor the daemons' user can read what is staged.
+// to the owner. Neither another user nor the daemons' user can read what is staged. If the test is root's, jobs
+// also have the owner's account of this machine.
 func TestJobAsOwner(t *testing.T) {
 	c := cluster(t)
 	super := client(t, c) // the platform's cleanup uses it
@@ -30,7 +33,14 @@ func TestJobAsOwner(t *testing.T) {
 	content := text(4 * blockSize)
 	in := p.put(owner+"/in", content, asUser(owner))
 	p.chown(in, owner, 0o600)
-	p.start(daemonShape{jobTrackers: 3, nodes: c.DataNodes[:2], slots: 1, staging: dfs.Join(p.top, "staging"), asOwner: true})
+	shape := daemonShape{jobTrackers: 3, nodes: c.DataNodes[:2], slots: 1, staging: dfs.Join(p.top, "staging"), asOwner: true}
+	if os.Geteuid() == 0 {
+		shape.users = filepath.Join(t.TempDir(), "users")
+		if err := os.WriteFile(shape.users, []byte(owner+" 23001 23001\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.start(shape)
 
 	// The client of another user of HDFS cannot take the owner's directory.
 	run := func(user, program string, args ...string) *trial.Run {
@@ -39,11 +49,27 @@ func TestJobAsOwner(t *testing.T) {
 		return trial.Begin(t, cmd)
 	}
 	out := dfs.Join(home, "out")
+	own := wire.UserStaging(dfs.Join(p.top, "staging"), owner)
+
+	// A user does not stage in a directory that another user has made with the same name.
+	other := client(t, c, asUser(otherUser))
+	if err := other.Mkdir(own); err != nil {
+		t.Fatal(err)
+	}
+	run(owner, "wordcount", "-input", in, "-output", out).Fail(1, "it belongs to another user")
+	if err := other.Remove(own); err != nil {
+		t.Fatal(err)
+	}
+
 	run(otherUser, "wordcount", "-input", p.put("open", content), "-output", out).Fail(1, "the cluster knows you as "+owner+", and HDFS as "+otherUser)
 
 	run(owner, "wordcount", "-input", in, "-output", out).Succeed()
 	p.checkCounts(out, content)
-	own := wire.UserStaging(dfs.Join(p.top, "staging"), owner)
+	if shape.users != "" {
+		if text := trial.Begin(t, p.daemons.Command(p.ctx, "mrsubmit", "cluster")).Succeed(); !strings.Contains(text, "ISOLATION OF JOBS") || !strings.Contains(text, "user ") {
+			t.Errorf("jobs do not run with the accounts of their owners: %s", text)
+		}
+	}
 	for user, want := range map[string]error{owner: nil, otherUser: fs.ErrPermission, jobUser: fs.ErrPermission} {
 		if _, err := client(t, c, asUser(user)).List(own); !errors.Is(err, want) {
 			t.Errorf("%s lists the owner's staged files: %v, want %v", user, err, want)

@@ -139,6 +139,7 @@ type daemonShape struct {
 	flags       []string              // of job trackers
 	asOwner     bool                  // daemons have certificates and -hdfs-as-owner
 	traces      bool                  // jobs write traces into a directory of this machine, so they are not isolated
+	users       string                // the map of accounts with which jobs run; empty: with that of the task trackers
 }
 
 // start starts daemons, which the test's cleanup stops.
@@ -167,6 +168,9 @@ func (p *platform) start(q daemonShape) {
 		}
 		if q.traces {
 			flags = append(flags, "-isolation", "none")
+		}
+		if q.users != "" {
+			flags = append(flags, "-isolation", "user", "-user-map", q.users)
 		}
 		p.startTracker(node, flags...)
 	}

@@ -14,6 +14,7 @@ import (
 // for all trackers.
 type announcing struct {
 	l       *leader
+	encoder wire.OutputEncoder
 	ready   taskset.Set   // indexes of trackers that may have tokens
 	starved taskset.Set   // indexes of trackers that have none in this announce.Tick
 	from    int           // index of the tracker that is next
@@ -44,8 +45,11 @@ func (l *leader) flushOutputs() {
 			continue // endRecovery queues all outputs
 		}
 		for i := range j.partitions.hosts.All() {
-			r, t := j.outputs.log.Reader(i), l.fleet.byIndex[i]
-			if r.Pending() && t.usable() { // others get all outputs after their inventory
+			r := j.outputs.log.Reader(i)
+			if r.Waiting() {
+				continue // then its tracker is ready or starved
+			}
+			if t := l.fleet.byIndex[i]; r.Pending() && t.usable() { // others get all outputs after their inventory
 				t.hosting.line.Add(r)
 				if !l.announcing.starved.Has(i) {
 					l.announcing.ready.Add(i)

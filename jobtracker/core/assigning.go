@@ -60,6 +60,7 @@ func (l *leader) countLevel(a *attempt) {
 	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
 		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
 		a.job.tally.levels[a.level]++
+		l.c.counts.Levels[a.level].Add(1)
 	}
 }
 

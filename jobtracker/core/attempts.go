@@ -59,6 +59,11 @@ func (s *attempts) remove(a *attempt) {
 	s.vacant = append(s.vacant, a.index)
 }
 
+// has reports whether an attempt is running; its memory may hold another one by now.
+func (s *attempts) has(a *attempt) bool {
+	return int(a.index) < len(s.entries) && s.entries[a.index] == a
+}
+
 // all yields the attempts. The caller may remove the attempt that was yielded.
 func (s *attempts) all() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
@@ -98,7 +103,9 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
 	tk.launched++
 	second := tk.runs()
-	l.addAttempt(j, tk, t, id).second = second
+	a := l.addAttempt(j, tk, t, id)
+	a.second = second
+	l.countLaunch(j, a)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/census"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -29,9 +30,10 @@ type (
 
 	// Reply answers a request.
 	Reply struct {
-		Token Token
-		Jobs  []wire.JobID // the submitted jobs, after a Submit
-		Err   error
+		Token  Token
+		Jobs   []wire.JobID   // the submitted jobs, after a Submit
+		Census *census.Census // after a TakeCensus
+		Err    error
 	}
 
 	// Allocate asks the scheduler for a Plan. The next one for the phase comes after the answer,

@@ -9,12 +9,14 @@ import (
 
 // tally counts what a job's attempts did.
 type tally struct {
-	launched [2]int               // launched attempts by phase
-	killed   [2]int               // killed and lost attempts by phase
-	levels   [wire.Remote + 1]int // launched maps by locality
-	counters wire.Counters        // of tasks with task.counted
-	read     int64                // bytes that counted maps have read
-	reduced  int64                // bytes that counted reduces have read
+	launched    [2]int               // launched attempts by phase
+	killed      [2]int               // killed and lost attempts by phase
+	levels      [wire.Remote + 1]int // launched maps by locality
+	counters    wire.Counters        // of tasks with task.counted
+	awaitsFirst bool                 // no map or reduce of the job has been launched
+	predictions keptPredictions      // of its end
+	read        int64                // bytes that counted maps have read
+	reduced     int64                // bytes that counted reduces have read
 }
 
 // attemptReady handles a request for a grant. If the attempt already has the grant,

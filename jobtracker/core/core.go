@@ -47,6 +47,7 @@
 //	faults      failures of a job's tasks
 //	pieces      long work in pieces, so that no Step takes long
 //	taskset     sets of small numbers
+//	census      numbers for metrics
 //
 // This package connects them. The structs job, tracker and leader are composed of smaller
 // ones. By file:
@@ -61,9 +62,9 @@
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
-//	slots taken back   preempting.go: for pools that starve, from suspended jobs
-//	estimates          forecast.go forecasting.go profile.go
-//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
+//	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
+//	estimates          forecast.go forecasting.go forecasterrors.go profile.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -101,18 +102,19 @@
 //
 //	touchAll           a job that waits for something is touched in this Step or in one soon after
 //	endRecovery        jobs go on after a change of leader
-//	survey             the scheduler's input, for each phase. Each of its last stages is one piece
+//	survey             the scheduler's input, for each phase. Each of its last stages is one piece, and so is
+//	                   the choice of victims after the visits for pools that starve
 //	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
 //	                   one. Each stage of forecast.Predict after the estimates is one piece
 //	planRecording      the plan logs of jobs, after the forecast that considers the plan
 //	outputDrop         workers and map outputs of a lost or restarted tracker
 //	announcing         messages to homes
+//	counting           the census for metrics
 //
 // A new leader is made in pieces too, see termStart: until then, its events wait.
 //
 // At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
-// the drop of a draining tracker's outputs, the division of outer limits, and the choice of victims when
-// pools starve.
+// the drop of a draining tracker's outputs, and the division of outer limits.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
@@ -178,6 +180,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/census"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/wire"
@@ -227,7 +230,8 @@ type Core struct {
 	lateUntil  time.Duration // leases are longer until then, see noteRead
 	latest     time.Duration // the longest wait of an event since leases became longer
 	commands   []Command     // commands of this Step
-	changed    []wire.JobID  // see Changed
+	counts     *census.Counts
+	changed    []wire.JobID // see Changed
 	halted     bool
 }
 
@@ -245,8 +249,11 @@ func New(cfg Config) *Core {
 	if cfg.DrainMaxTime <= 0 {
 		cfg.DrainMaxTime = 10 * time.Minute
 	}
-	return &Core{cfg: cfg, facts: facts.New(), budget: stepBudget}
+	return &Core{cfg: cfg, facts: facts.New(), budget: stepBudget, counts: census.NewCounts()}
 }
+
+// Counts returns what this Core counts while it leads. Any goroutine may read it at any time.
+func (c *Core) Counts() *census.Counts { return c.counts }
 
 // Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }

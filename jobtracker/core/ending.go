@@ -112,6 +112,8 @@ func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended
 // jobEnded removes an ended job, and tells the trackers to drop it.
 func (l *leader) jobEnded(j *job) {
 	l.logJobEnd(j.facts)
+	l.c.counts.Ended[j.facts.End().Outcome].Add(1)
+	l.countForecastError(j)
 	l.keepProfile(j)
 	if j.service.commitBegan > 0 && j.facts.End().Outcome == wire.Succeeded {
 		l.overheads.AddClose(l.now - j.service.commitBegan)

@@ -176,6 +176,7 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 	j.measures.Reads.Add(reads)
 	j.measures.CountTask(phase, t.number, took, cold)
 	l.overheads.AddTask(phase, took)
+	l.c.counts.TaskTimes[phase].AddTime(took)
 	if !cold {
 		l.overheads.UpdateWarmUp(&j.measures.Phases[phase])
 	}

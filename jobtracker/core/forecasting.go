@@ -79,6 +79,7 @@ func (f *forecasting) Advance(budget int) (spent int, done bool) {
 
 // add adds a job to the input.
 func (f *forecasting) add(j *job) {
+	f.l.keepPrediction(j)
 	f.input = append(f.input, forecast.Job{})
 	x := &f.input[len(f.input)-1]
 	f.l.forecastJob(j, x)

@@ -181,6 +181,7 @@ func (l *leader) endRecovery(j *job) {
 		return
 	}
 	j.recovering = false
+	j.tally.awaitsFirst = j.isUnstarted()
 	l.touch(j)
 	if !j.facts.Running() {
 		return

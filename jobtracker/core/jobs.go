@@ -102,6 +102,7 @@ func (l *leader) splitsWritten(j *job) {
 func (l *leader) makeTasks(j *job) {
 	l.limited.quota.Begin(j.facts.N())
 	j.maps, j.reduces = make([]mapTask, j.facts.Maps()), make([]task, j.facts.Reduces())
+	j.ended.Expect(len(j.maps) + len(j.reduces))
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
 	}
@@ -110,7 +111,7 @@ func (l *leader) makeTasks(j *job) {
 	}
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
-		j.outputs.log = announce.NewLog(j.id, len(j.maps), func(m int) (wire.MapOutput, bool) {
+		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (wire.MapOutput, bool) {
 			if !j.maps[m].output.atHand() {
 				return wire.MapOutput{}, false
 			}

@@ -64,6 +64,7 @@ type leader struct {
 	profiles   *profiles.Store
 	overheads  forecast.Overheads
 	forecasts  forecasting
+	counting   counting
 	recent     recentlyEnded
 }
 
@@ -119,6 +120,7 @@ func (l *leader) endTerm(closed map[Stream]bool) {
 			tokens = append(tokens, w.token())
 		}
 	}
+	tokens = append(tokens, l.counting.tokens...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -150,6 +152,8 @@ func (l *leader) handle(ev Event) {
 		l.drainTracker(ev)
 	case Exclude:
 		l.excludeTracker(ev)
+	case TakeCensus:
+		l.takeCensus(ev)
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
@@ -184,6 +188,9 @@ func (l *leader) applied(x facts.Fact, changed bool) {
 			l.trackerLost(x)
 		}
 	case *facts.TrackerExcluded:
+		if changed {
+			l.c.counts.Excluded.Add(1)
+		}
 		l.exclusionChanged(x.Tracker, x.Incarnation, changed)
 	case *facts.TrackerReadmitted:
 		if changed {

@@ -105,6 +105,7 @@ func (l *leader) endIncarnation(t *tracker) {
 	l.beginDrop(t, event, reruns, func(dropped int) {
 		if x.Outputs = dropped; !drained {
 			l.fleet.losses.Add(x, l.now)
+			l.c.counts.Lost.Add(1)
 			l.logLoss(x, silent)
 		}
 	})

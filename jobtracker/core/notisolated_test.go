@@ -8,7 +8,7 @@ import (
 )
 
 // TestNotIsolatedIsTrouble: the status of the cluster shows a task tracker that wants to isolate jobs and cannot, with
-// the reason and the flag that accepts it. One that does not want to is good.
+// the reason and the flag that accepts it. One that does not want to is good. Each has its level.
 func TestNotIsolatedIsTrouble(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var index uint64
@@ -26,7 +26,7 @@ func TestNotIsolatedIsTrouble(t *testing.T) {
 	for i, reason := range []string{"", "proc /proc: operation not permitted"} {
 		name := string(rune('a' + i))
 		step(FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{
-			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1, NotIsolated: reason,
+			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1, NotIsolated: reason, Isolation: "level " + name,
 		}})
 		step(FromTracker{Stream: Stream(i + 1), Message: &wire.Inventory{}})
 	}
@@ -38,6 +38,9 @@ func TestNotIsolatedIsTrouble(t *testing.T) {
 	for i, s := range trackers {
 		if s.Trouble != want[i] {
 			t.Errorf("the trouble of %s is %q, want %q", s.Tracker, s.Trouble, want[i])
+		}
+		if s.Isolation != "level "+s.Tracker {
+			t.Errorf("the level of %s is %q", s.Tracker, s.Isolation)
 		}
 	}
 }

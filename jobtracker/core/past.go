@@ -37,6 +37,7 @@ func (l *leader) recordRun(a *attempt, p past.Attempt, took time.Duration, cause
 		a.job.tally.killed[phaseOf(kind)]++
 	}
 	p.SetTimes(a.began, l.wall(), took, !l.adopted(a))
+	l.countEnd(a, p.State, p.Lost)
 	a.job.addEnded(a.task, &p, cause)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/quota"
 	"github.com/quernmr/quern/scheduler/pool"
@@ -107,6 +108,30 @@ func TestSubmitAgain(t *testing.T) {
 	}
 	if got := repliesIn(o.feed(again(4))); len(got) != 1 || got[0].Err != nil {
 		t.Errorf("a known submission gets the answers %+v", got)
+	}
+}
+
+// TestSubmitKeyOfAnother tests that a user who sends the key of another user's submission, which waits for its
+// entry, does not get the other user's job as an answer.
+func TestSubmitKeyOfAnother(t *testing.T) {
+	o := newLoggedCore(Config{})
+	held := o.hold(func() {
+		for n, user := range []string{"ann", "bob"} {
+			o.feed(Submit{Token: Token(n + 1), Submission: submissionOf(1, func(*wire.JobPlan) {}), By: admission.Caller{Name: user}})
+		}
+	})
+	answers := make(map[Token]Reply)
+	for _, x := range held {
+		o.entries++
+		for _, r := range repliesIn(o.feed(Entry{Index: o.entries, Term: 1, Data: x.Data})) {
+			answers[r.Token] = r
+		}
+	}
+	if r := answers[1]; r.Err != nil || len(r.Jobs) != 1 {
+		t.Errorf("ann gets the answer %+v", r)
+	}
+	if r := answers[2]; !errors.Is(r.Err, admission.ErrNotAllowed) || len(r.Jobs) > 0 {
+		t.Errorf("bob gets the answer %+v", r)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // requests are the requests of clients that wait for a log entry, oldest first. The keys are
-// "submit KEY", "kill N", "change KEY", "schedule", "drain" and "exclude". Submits with the same key get the
-// same answer, and so do kills of one job. Others are proposed one by one, see proposeInOrder.
+// "submit KEY", "kill N", "change KEY", "schedule", "drain" and "exclude". Submits of one user with the same key
+// get the same answer, and so do kills of one job. Others are proposed one by one, see proposeInOrder.
 type requests map[string][]waitingRequest
 
 func submitKey(key string) string { return "submit " + key }
@@ -154,9 +154,26 @@ func (l *leader) submitted(x *facts.Submitted, changed bool) {
 	}
 	for i := 0; changed && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
+		j.tally.awaitsFirst = true
+		l.c.counts.Submitted.Add(1)
 		l.logJob(j.facts, "job submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
+	l.answerSubmits(s)
+}
+
+// answerSubmits answers the requests with the key of a known submission, as if they came now: another user may have
+// sent the same key.
+func (l *leader) answerSubmits(s *facts.Submission) {
+	key := submitKey(s.Key())
+	for _, w := range l.requests[key] {
+		r := w.request.(Submit)
+		if _, _, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall); err != nil {
+			l.reply(r, err)
+			continue
+		}
+		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(s)})
+	}
+	delete(l.requests, key)
 }
 
 func (l *leader) killJob(r Kill) {

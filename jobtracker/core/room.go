@@ -61,7 +61,11 @@ func (h *holdList) addRoom(l *leader, j *job) {
 	for i, kind := range phaseNames {
 		request := j.assign.Request(i)
 		switch {
-		case request == assign.Room{} || l.toLaunch(j, i) == 0:
+		case l.toLaunch(j, i) == 0:
+		case request == assign.Room{}:
+			if l.assign.FreeTrackers(i).Len() > 0 && j.assign.FreeFor(i).Len() == 0 {
+				h.add(0, "all free %s slots are on trackers that are saved for tasks with other requests", kind)
+			}
 		case j.assign.Fits(i) == 0:
 			if offer, name := l.largestOffer(i); name != "" {
 				h.add(0, "each %s requests %s, more than any tracker offers: the largest offer is %s, of tracker %s", kind, roomText(request), roomText(offer), name)

@@ -26,6 +26,7 @@ type largeCluster struct {
 	planned  []Allocate
 	trackers int
 	drained  int
+	kills    int // attempts killed
 
 	measuring bool
 	steps     []stepCost // of the Steps while measuring
@@ -125,8 +126,13 @@ func (c *largeCluster) step(ev Event) {
 		case Allocate:
 			c.planned = append(c.planned, cmd)
 		case Send:
-			if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Map {
-				c.running = append(c.running, cmd)
+			switch m := cmd.Message.(type) {
+			case *wire.Launch:
+				if m.Attempt.Task.Kind == wire.Map {
+					c.running = append(c.running, cmd)
+				}
+			case *wire.Kill:
+				c.kills++
 			}
 		case Halt:
 			panic(cmd.Err)
@@ -234,6 +240,7 @@ var largeEvents = []struct {
 		c.now += time.Second
 		c.core.leader.recentForecast(c.now, 0)
 	}, nil},
+	{"census", func(c *largeCluster, i int) { c.step(TakeCensus{Token: Token(i + 1)}) }, nil},
 	{"all jobs advanced", func(c *largeCluster, i int) {
 		c.core.leader.touchAll()
 		c.step(Tick{})

@@ -2,8 +2,10 @@ package core
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -33,6 +35,29 @@ func TestStepsAreBounded(t *testing.T) {
 			ev.undo(c, i)
 			c.settle()
 		}
+	}
+}
+
+// TestStarvingPoolIsBounded tests the same while a pool starves: attempts of others are killed for it.
+func TestStarvingPoolIsBounded(t *testing.T) {
+	starving := largePool(wire.DefaultPool, pool.Unlimited)
+	starving.Min, starving.Preemption = [2]int{500, 0}, &pool.Preemption{MinTimeout: time.Second}
+	c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, starving, largePool("p", pool.Unlimited))
+	c.core.cfg.Preemption = true
+	largest, steps := c.measure(func() {
+		for range 3 {
+			c.now += time.Second
+			c.step(Tick{})
+			c.settle()
+			c.answerPlans()
+		}
+	})
+	t.Logf("%d Steps, at most %d entries and %d KiB each, %v; %d attempts killed", steps, largest.visited, largest.bytes>>10, largest.time, c.kills)
+	if c.kills != starving.Min[0] {
+		t.Errorf("%d attempts are killed, want %d", c.kills, starving.Min[0])
+	}
+	if largest.visited > maxVisited || largest.bytes > maxBytes {
+		t.Errorf("a Step visits %d entries and allocates %d bytes; want at most %d and %d", largest.visited, largest.bytes, maxVisited, maxBytes)
 	}
 }
 

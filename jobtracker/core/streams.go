@@ -27,6 +27,7 @@ type contact struct {
 	unhealthy        string        // what its health script says; empty: it is healthy
 	notIsolated      string        // as in wire.Hello
 	limits           string        // as in wire.Hello
+	isolation        string        // as in wire.Hello
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
@@ -114,7 +115,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
 	l.assign.SetOffer(&t.assign, assign.Room{Memory: h.Memory, Cores: h.Cores})
 	t.contact.notIsolated = wire.Truncate(h.NotIsolated, wire.MaxTrouble)
-	t.contact.limits = wire.Truncate(h.Limits, wire.MaxTrouble)
+	t.contact.limits, t.contact.isolation = wire.Truncate(h.Limits, wire.MaxTrouble), wire.Truncate(h.Isolation, wire.MaxTrouble)
 	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{

@@ -27,6 +27,7 @@ type survey struct {
 	measured []scheduler.Measured
 	profiles map[*history.Profile]bool // of the jobs in measured
 	nextFlow int                       // index in tasks
+	search   *victimSearch             // for pools that starve; nil: none is under way
 	snapshot scheduler.Snapshot
 }
 
@@ -83,9 +84,15 @@ func (v *survey) Advance(budget int) (spent int, done bool) {
 	}
 	for cost := 1 + len(v.tasks)/stageParts; len(v.stages) > 0; {
 		switch flows := v.needs.Later && len(v.stages) == 1 && v.nextFlow < len(v.tasks); {
+		case v.search != nil && spent < budget:
+			n, done := v.search.Advance(budget - spent)
+			if spent += n; !done {
+				return spent, false
+			}
+			v.search = nil
 		case flows && spent < budget:
 			spent += v.addFlows(budget - spent)
-		case flows || spent > 0 && spent+cost > budget:
+		case v.search != nil, flows, spent > 0 && spent+cost > budget:
 			return spent, false
 		default:
 			v.stages[0]()
@@ -186,7 +193,7 @@ func (v *survey) applyPools() {
 }
 
 // preempt looks at pools that starve.
-func (v *survey) preempt() { v.l.preempt(&v.l.phases[v.phase], &v.snapshot) }
+func (v *survey) preempt() { v.search = v.l.preempt(&v.l.phases[v.phase], &v.snapshot) }
 
 // request requests the plan.
 func (v *survey) request() {

@@ -15,6 +15,7 @@ import (
 type proposal struct {
 	key  string
 	data []byte
+	at   time.Time // when it was proposed
 }
 
 // proposals is the queue of proposals for raft. It also knows how long all proposals have failed.
@@ -80,7 +81,7 @@ func (p *proposals) stuck() bool {
 // Propose implements [jobtracker.Log].
 func (r *Replica) Propose(key string, data []byte) {
 	if !r.rejectLong(key, data) {
-		r.proposals.put(proposal{key, data})
+		r.proposals.put(proposal{key, data, time.Now()})
 	}
 }
 
@@ -161,6 +162,7 @@ func (w *waiting) settle(i int, err error) {
 	switch {
 	case err == nil:
 		w.r.proposals.progressed()
+		w.r.commits.AddTime(time.Since(w.batch[i].at))
 	case !w.expired:
 		w.r.undecided(w.batch[i:i+1], err)
 	}

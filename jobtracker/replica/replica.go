@@ -80,6 +80,7 @@ import (
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
+	"github.com/quernmr/quern/meter"
 )
 
 var (
@@ -207,6 +208,7 @@ type Replica struct {
 
 	changing      chan struct{} // has a value while the voters are changed
 	proposals     *proposals
+	commits       *meter.Histogram // see CommitTimes
 	confirmations confirmations
 	wake          chan struct{} // wakes the supervisor
 	restart       atomic.Pointer[string]
@@ -235,6 +237,7 @@ func Open(cfg Config) (*Replica, error) {
 		events:    newEvents(),
 		changing:  make(chan struct{}, 1),
 		proposals: newProposals(cfg.stuckLimit),
+		commits:   meter.NewTimes(250 * time.Microsecond),
 		wake:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}
@@ -358,6 +361,9 @@ func (r *Replica) Addr() string { return r.addr }
 func (r *Replica) Stored() (entries, bytes int64) {
 	return r.store.entries.Load(), r.store.bytes.Load()
 }
+
+// CommitTimes has the times from a proposal to its commit, while this replica led.
+func (r *Replica) CommitTimes() *meter.Histogram { return r.commits }
 
 // HasState reports whether this replica has been part of a cluster, or has received messages of
 // one. It is true if the state cannot be read, for example after Close.

@@ -96,6 +96,10 @@ func TestEveryRouteHasARule(t *testing.T) {
 					t.Errorf("%s by %s: %s", x.pattern, user, body)
 				}
 				shows++
+			case admins:
+				if admin := user == "root" || user == "gert"; refused == admin {
+					t.Errorf("%s by %s: refused is %v: %s", x.pattern, user, refused, body)
+				}
 			case everyUser:
 				if refused || strings.Contains(body, job1.String()) {
 					t.Errorf("%s by %s: %s", x.pattern, user, body)

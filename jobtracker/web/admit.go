@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -28,7 +29,7 @@ func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if !slices.Contains(x.roles, peer.Role) {
-			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
+			h.fail(w, r, forbidden("a peer with the role %s may not use this route", peer.Role))
 			return
 		}
 	}
@@ -76,9 +77,10 @@ func (h *handler) requireAdmin(r *http.Request, do string) error {
 	return nil
 }
 
-// refuseHost answers requests for another host, see [listen.Names].
+// refuseHost answers requests for another host, see [listen.Names]. A web page can send many, so it does not log
+// all of them.
 func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.ResponseWriter, *http.Request, error) {
-	h := &handler{Config: Config{Logger: logger}}
+	h := &handler{Config: Config{Logger: slog.New(sparselog.Handler(logger.Handler()))}}
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if record != nil {
 			record(audit.ForeignHost(who(r), r, err))
@@ -87,8 +89,8 @@ func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.Respons
 	}
 }
 
-// logRefusal logs a request that its peer may not make, see also audit.
+// logRefusal logs a request that its peer may not make, unless there are too many. The audit log has all, see audit.
 func (h *handler) logRefusal(r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
-	h.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)
+	h.refusals.forbid(h.Logger, "a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)
 }

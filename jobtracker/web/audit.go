@@ -27,7 +27,7 @@ func auditedOf(r *http.Request) *audited {
 	return new(audited)
 }
 
-// audit serves a request, and records it if its route changes something or refuses it. A request
+// audit serves a request, and records it if its route changes something, is for administrators, or refuses it. A request
 // that belongs to another job tracker is recorded there.
 func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
 	a := &audited{on: r.PathValue("id")}
@@ -47,7 +47,8 @@ func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
 			outcome = audit.Failed
 		}
 	}
-	if h.Audit == nil || outcome != audit.Refused && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && x.rule != admins
+	if h.Audit == nil || outcome != audit.Refused && reads {
 		return
 	}
 	e := audit.Event{Who: who(r), From: r.RemoteAddr, Action: x.action, On: a.on, Detail: a.detail, Outcome: outcome}

@@ -130,7 +130,7 @@ func TestKindsOfRequests(t *testing.T) {
 			want = 1
 		case "GET /v1/events":
 			want = 2
-		case "GET /v1/stream", "GET /healthz":
+		case "GET /v1/stream", "GET /healthz", "GET /metrics", "GET /debug/pprof/":
 			want = 0
 		}
 		got := 0

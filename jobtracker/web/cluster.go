@@ -88,7 +88,8 @@ type (
 		Excluded     string `json:"excluded,omitempty"`
 		Trouble      string `json:"trouble,omitempty"`
 		Rack         string `json:"rack,omitempty"`
-		Limits       string `json:"limits,omitempty"` // what limits attempts
+		Limits       string `json:"limits,omitempty"`    // what limits attempts
+		Isolation    string `json:"isolation,omitempty"` // level of isolation of jobs
 	}
 )
 
@@ -104,7 +105,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
 			Memory: offerOf(t.Memory), Cores: offerOf(t.Cores),
-			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack, Limits: t.Limits,
+			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack, Limits: t.Limits, Isolation: t.Isolation,
 		})
 	}
 	for i := range s.Lost {

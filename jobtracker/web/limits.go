@@ -12,8 +12,8 @@ import (
 )
 
 // Limits are how many requests a job tracker serves at a time; 0 means no limit. A request beyond
-// its limit is refused with the code busy before its body is read. Streams of task trackers and
-// /healthz have no limit.
+// its limit is refused with the code busy before its body is read. Streams of task trackers,
+// /healthz, /metrics and /debug/pprof/ have no limit.
 type Limits struct {
 	Submissions int
 	Watches     int
@@ -44,7 +44,7 @@ func newCounters(l Limits) *counters {
 // of returns the limit of a route; nil: it has none.
 func (c *counters) of(pattern string) *counted {
 	switch _, path, _ := strings.Cut(pattern, " "); path {
-	case "/v1/stream", "/healthz":
+	case "/v1/stream", "/healthz", "/metrics", "/debug/pprof/":
 		return nil
 	case submissionsPath:
 		return &c.submissions

@@ -41,6 +41,13 @@ var (
 // filterParameters are the parameters of a filter of jobs.
 var filterParameters = []parameter{stateParameter, ownerParameter, poolParameter, nameParameter, sinceParameter, flowParameter}
 
+// profileParameters are those of package net/http/pprof.
+var profileParameters = []parameter{
+	{name: "seconds", text: "length of the profile"},
+	{name: "debug", text: "1 or 2: as text"},
+	{name: "gc", text: "1: collect garbage before a profile of the heap"},
+}
+
 const (
 	orderNewest = "newest"
 	orderOldest = "oldest"

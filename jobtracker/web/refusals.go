@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/quernmr/quern/sparselog"
 )
 
 // quietWait is how long no request is refused for a limit until the refusals have ended. It exceeds
@@ -13,7 +15,8 @@ const quietWait = 30 * time.Second
 // refusals logs when requests begin to be refused for a limit, and when that ends: two lines,
 // however many requests are refused.
 type refusals struct {
-	logger *slog.Logger
+	logger    *slog.Logger
+	forbidden sparselog.Limit
 
 	mu    sync.Mutex
 	under map[string]*refusal // by the name of the limit
@@ -23,6 +26,15 @@ type refusal struct {
 	began, last time.Time
 	requests    int
 	end         *time.Timer
+}
+
+// forbid logs a request that its peer may not make, unless there are too many. Without refusals it logs all.
+func (r *refusals) forbid(to *slog.Logger, msg string, args ...any) {
+	if r == nil {
+		to.Warn(msg, args...)
+		return
+	}
+	r.forbidden.Warn(to, msg, args...)
 }
 
 // add counts a refused request.

@@ -33,7 +33,8 @@ func (h *handler) routes() []route {
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
 	voters := []identity.Role{identity.JobTracker, identity.Client}
 	readers := []identity.Role{identity.Client, identity.JobTracker}
-	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
+	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker, identity.Metrics}
+	scrapers := []identity.Role{identity.Client, identity.Metrics}
 	return []route{
 		{"GET /v1/jobs", "list", readers, listed, h.jsonHandler(h.jobs),
 			operation{"Lists the jobs that the cluster knows, without counters and troubles.", append(filterParameters, orderParameter, afterJob), nil, Page[Job]{}}},
@@ -59,6 +60,10 @@ func (h *handler) routes() []route {
 			operation{"Describes this API, as OpenAPI 3.1.", nil, nil, contentType(jsonType)}},
 		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health),
 			operation{"Says that the job tracker works, and whether it knows a leader.", nil, nil, Health{}}},
+		{"GET /metrics", "metrics", scrapers, everyUser, h.metrics,
+			operation{"Shows metrics in the format of Prometheus.", nil, nil, contentType("text/plain")}},
+		{"GET /debug/pprof/", "profile", clients, admins, h.profiles,
+			operation{"Profiles this process, see Go's net/http/pprof.", profileParameters, nil, contentType("application/octet-stream")}},
 		{"POST /v1/submissions", "submit", clients, submitters, h.jsonHandler(h.submit),
 			operation{"Submits a job or flow. The body is a frame with a wire.Submission.", nil, contentType(frameType), submitted{}}},
 		{"POST /v1/jobs/{id}/kill", "kill", clients, modifiers, h.jsonHandler(h.kill),

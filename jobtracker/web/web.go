@@ -17,7 +17,8 @@
 //
 // If peers have certificates, each route serves only some roles. The stream serves task trackers,
 // changes serve users, and all other routes serve users and job trackers. Besides, a job tracker
-// may add itself as a voter, and task trackers may call /healthz. For users:
+// may add itself as a voter, and task trackers may call /healthz. The role metrics reads /metrics and
+// /healthz. For users:
 //
 //	submissions         the user becomes the owner, even if the submission names another one
 //	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
@@ -28,6 +29,7 @@
 //	                    token, its explanation, and its history
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
+//	debug/pprof         administrators; each use is in the audit log
 //
 // The leader looks up the groups of users when a request arrives, and passes them on with it. So a
 // core decides by values alone, whatever another job tracker's file of groups has.
@@ -41,8 +43,8 @@
 // JSON, and in the output of mrsubmit -json, ids and states are strings, times are RFC 3339, and
 // durations are milliseconds.
 //
-// Every failure is an [Error], a problem of RFC 9457 with a code. All job trackers serve /v1/cluster, /healthz and
-// /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
+// Every failure is an [Error], a problem of RFC 9457 with a code. All job trackers serve /v1/cluster, /healthz, /metrics,
+// /debug/pprof/ and /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
 // requests: followers answer 421 and name the leader, if they know it. A request that exceeds a
 // limit for now gets 429 with the code busy and Retry-After.
 //
@@ -87,7 +89,8 @@
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, recent, explain,
 // settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
-// do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and
+// do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
+// (metrics and profiles, which the command provides), and
 // client, which finds the leader with package seek. To add a route, write a handler and a method in such a file, and a
 // row in the table. CONTRIBUTING.md lists the other places, from the core to mrsubmit.
 //
@@ -144,6 +147,9 @@ type Config struct {
 	Voters Voters       // nil: the log has no voters
 	Log    Stored       // nil: writes are not reported
 	Logger *slog.Logger // nil: silent
+
+	// Metrics serves /metrics, and Profiles /debug/pprof/; nil: there is no such route.
+	Metrics, Profiles http.Handler
 
 	// Audit records changes and refusals, and must not wait; nil: they are not recorded.
 	Audit func(audit.Event)

@@ -272,7 +272,8 @@ func (c *chooser) leaveSet(set []int) {
 	}
 }
 
-// kill kills a set for a task of a pool, which begins.
+// kill kills a set for a task of a pool, which begins. The tracker is for tasks with that request from now on:
+// its attempts end one after the other, and a task with another request would begin in the room.
 func (c *chooser) kill(forPool int, x *candidate) {
 	t := &c.trackers[x.tracker]
 	for n, a := range x.set {
@@ -283,6 +284,7 @@ func (c *chooser) kill(forPool int, x *candidate) {
 		t.Free, t.Left = t.Free+1, t.Left.Plus(c.attempts[a].Room)
 	}
 	t.begin(x.request)
+	t.Saved = &x.request
 	c.on[x.tracker] = slices.DeleteFunc(c.on[x.tracker], func(a int) bool { return slices.Contains(x.set, a) })
 	c.Sets = append(c.Sets, Set{Pool: forPool, Tracker: x.tracker, Request: x.request, Attempts: x.set})
 }

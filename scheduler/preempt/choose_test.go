@@ -76,7 +76,7 @@ func drawScene(t *rapid.T, cores bool) (s scene) {
 	return s
 }
 
-// TestChooseLikeSimple compares Choose with a simple implementation, and with the rules P1 to P4.
+// TestChooseLikeSimple compares Choose with a simple implementation, and with the rules P1 to P5.
 func TestChooseLikeSimple(t *testing.T) {
 	together := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,6 +104,7 @@ func (s *scene) check(t *rapid.T, sets []preempt.Set) {
 		left[i] = p.Running
 		missing += max(0, p.Target-p.Running)
 	}
+	requests := make(map[int]preempt.Room) // by tracker
 	if len(sets) > missing {
 		t.Fatalf("%d sets for %d slots", len(sets), missing)
 	}
@@ -111,6 +112,10 @@ func (s *scene) check(t *rapid.T, sets []preempt.Set) {
 		if len(set.Attempts) == 0 || !slices.Contains(s.pools[set.Pool].Requests, set.Request) {
 			t.Fatalf("the set %+v is for another pool, or empty", set)
 		}
+		if r, lost := requests[set.Tracker]; lost && r != set.Request {
+			t.Fatalf("tracker %d loses sets for %+v and %+v", set.Tracker, r, set.Request)
+		}
+		requests[set.Tracker] = set.Request
 		for _, i := range set.Attempts {
 			a := s.attempts[i]
 			left[a.Pool]--
@@ -143,6 +148,7 @@ type simple struct {
 }
 
 func newSimple(s scene) *simple {
+	s.trackers = slices.Clone(s.trackers)
 	x := &simple{scene: s, gone: make(map[int]bool)}
 	for _, t := range s.trackers {
 		x.free, x.left = append(x.free, t.Free), append(x.left, t.Left)
@@ -205,6 +211,7 @@ func (x *simple) serve(requests []preempt.Room, slots []int) (sets []preempt.Set
 				x.spare[p]--
 			}
 			x.take(best, s.Request)
+			x.trackers[best].Saved = &s.Request
 			slots = x.begin(best, requests, slots)
 		}
 		x.look(known, best, requests)
@@ -401,6 +408,25 @@ func TestChooseFindsSets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTrackerServesOneRequest tests that a choice kills for one request on a tracker: it is kept free for only one. The
+// other pool waits for the next choice.
+func TestTrackerServesOneRequest(t *testing.T) {
+	s := scene{trackers: []preempt.Tracker{{}}, pools: []preempt.Pool{
+		{Running: 6}, {Target: 1, Requests: []preempt.Room{{Memory: 2}}}, {Target: 2, Requests: []preempt.Room{{Memory: 3}}},
+	}}
+	for n := range 6 {
+		s.attempts = append(s.attempts, preempt.Attempt{ID: wire.AttemptID{Task: wire.TaskID{N: n}}, Room: preempt.Room{Memory: 1}})
+	}
+	got := preempt.Choose(s.pools, s.trackers, s.attempts)
+	if len(got.Sets) != 1 || got.Sets[0].Pool != 1 || !slices.Equal(got.Served, []int{1}) {
+		t.Errorf("sets %+v for pools %v, want one for pool 1", got.Sets, got.Served)
+	}
+	s.pools[1].Target = 0
+	if got = preempt.Choose(s.pools, s.trackers, s.attempts); len(got.Sets) != 2 {
+		t.Errorf("sets %+v for one request, want 2", got.Sets)
+	}
 }
 
 // TestChooseIsBounded counts the entries that a choice for many pools visits, on a large cluster.

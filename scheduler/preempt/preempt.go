@@ -14,6 +14,7 @@
 //	P3  The set that loses the least work goes first: the sum of its attempts' ages. On a tracker the
 //	    youngest attempts go first, ties by id.
 //	P4  An attempt that nears its end stays, and so does one that cannot be killed any more.
+//	P5  All sets on a tracker are for the same request: the tracker can be kept free for only one.
 //
 // As soon as attempts are killed for a pool, its timeouts begin again. So if the slots do not help
 // it, such as slots on task trackers that its jobs do not use, it does not kill again and again.

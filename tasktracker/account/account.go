@@ -4,7 +4,8 @@
 // # Which account
 //
 // An owner is the name in a client's certificate. If the map has the owner, the map decides. Otherwise the owner's
-// account is the one with the same name in /etc/passwd, with all its groups. The map is a file of lines; blank lines
+// account is the one with the same name in /etc/passwd, with all its groups. Programs without cgo look nowhere else, so
+// accounts of LDAP need numbers in the map. The map is a file of lines; blank lines
 // and lines that begin with # are comments:
 //
 //	<owner> <account>     an account of this machine, with all its groups
@@ -36,6 +37,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/quernmr/quern/tasktracker/account/rights"
 )
 
 // Account is an account of this machine. Methods of a nil account use the rights of this process.
@@ -45,6 +48,14 @@ type Account struct {
 	GID    uint32
 	Groups []uint32 // further ones
 	Home   string   // clean absolute path; empty: none
+}
+
+// User returns the user and groups of the account; nil if it is nil.
+func (a *Account) User() *rights.User {
+	if a == nil {
+		return nil
+	}
+	return &rights.User{UID: a.UID, GID: a.GID, Groups: a.Groups}
 }
 
 // RefusedError reports an owner without an account for jobs here.
@@ -89,7 +100,7 @@ func (u *Users) Of(owner string) (*Account, error) {
 			if !mapped {
 				reason += ", and -user-map names no other one"
 			}
-			return nil, &RefusedError{Owner: owner, Reason: reason}
+			return nil, &RefusedError{Owner: owner, Reason: reason + ": an account of LDAP or of another directory needs a line OWNER UID GID in -user-map"}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the account of %q: %w", owner, err)

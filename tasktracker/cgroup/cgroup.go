@@ -26,7 +26,8 @@
 //	G1  Only groups with the prefix quern- and groups below them are changed or removed. Of the parent,
 //	    only cgroup.subtree_control is written, and Open lets a thread return to it.
 //	G2  Exhausted tells only what happened since the last Limit, so that an attempt is not blamed for an
-//	    earlier one of its worker.
+//	    earlier one of its worker. In version 2 it is not blamed either when the memory of a group around,
+//	    or of the machine, was exhausted.
 //	G3  After Remove, no process of the group is left, or it has not died within the time.
 //
 // On systems other than Linux there are no groups.
@@ -113,7 +114,7 @@ const (
 
 // Exhausted says which limits of a group the kernel has enforced since the last Limit.
 type Exhausted struct {
-	Memory bool  // it has killed a process, as the memory was exhausted
+	Memory bool  // it has killed a process, as the memory of this group was exhausted
 	Peak   int64 // most bytes of memory that the group had
 	Tasks  bool  // it has refused a process or thread
 }

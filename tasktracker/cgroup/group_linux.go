@@ -21,8 +21,14 @@ type Group struct {
 	dirs []groupDir // those that exist: version 2 first, version 1 once the worker was moved
 	last Limits     // of the last Limit
 	gone bool       // after Remove
-	oom  int64      // processes killed for memory until the last Limit
-	full int64      // processes and threads refused until then
+	old  counts     // until the last Limit
+}
+
+// counts is how often the kernel has enforced something.
+type counts struct {
+	killed  int64 // processes, as memory was exhausted: that of the group, of one around it, or of the machine
+	reached int64 // the group's own limit of memory; version 1 does not tell
+	refused int64 // processes and threads
 }
 
 // groupDir is a group in one hierarchy.
@@ -71,7 +77,7 @@ func (c *Group) Limit(pid int, l Limits) error {
 		err = errors.Join(err, c.join(pid, &l))
 	}
 	if l.Memory > 0 || l.Tasks > 0 {
-		c.oom, c.full = c.counts()
+		c.old = c.counts()
 	}
 	return err
 }
@@ -121,21 +127,22 @@ func (c *Group) in(h *hierarchy) bool {
 	return false
 }
 
-// counts returns how often the kernel killed a process for memory, and refused a process or thread.
-func (c *Group) counts() (oom, full int64) {
+func (c *Group) counts() (n counts) {
 	for _, d := range c.dirs {
 		for _, controller := range d.limits {
 			switch {
 			case controller == memory && d.version == 2:
-				oom = parseCount(get(d.path, "memory.events"), "oom_kill")
+				events := get(d.path, "memory.events")
+				n.killed, n.reached = parseCount(events, "oom_kill"), parseCount(events, "oom")
 			case controller == memory:
-				oom = parseCount(get(d.path, "memory.oom_control"), "oom_kill")
+				n.killed = parseCount(get(d.path, "memory.oom_control"), "oom_kill")
+				n.reached = n.killed // memory.failcnt counts also what needed no kill, and not all kernels count all
 			case controller == pids:
-				full = parseCount(get(d.path, "pids.events"), "max")
+				n.refused = parseCount(get(d.path, "pids.events"), "max")
 			}
 		}
 	}
-	return oom, full
+	return n
 }
 
 // Exhausted returns which limits the kernel has enforced since the last Limit.
@@ -145,8 +152,9 @@ func (c *Group) Exhausted() (e Exhausted) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	oom, full := c.counts()
-	e.Memory, e.Tasks = oom > c.oom, full > c.full
+	now := c.counts()
+	e.Tasks = now.refused > c.old.refused
+	e.Memory = now.killed > c.old.killed && now.reached > c.old.reached
 	if !e.Memory {
 		return e
 	}

@@ -265,6 +265,10 @@ func TestExhausted(t *testing.T) {
 		if got := w.Exhausted(); got != (Exhausted{}) {
 			t.Errorf("at first: %+v", got)
 		}
+		write(c.events, "oom 0\noom_kill 1\n")
+		if got := w.Exhausted(); c.v2 != "" && got != (Exhausted{}) {
+			t.Errorf("after a kill for the memory of a group around it: %+v", got)
+		}
 		write(c.events, "oom 4\noom_kill 2\n")
 		write(c.peak, "1000000\n")
 		if got := w.Exhausted(); got != (Exhausted{Memory: true, Peak: 1_000_000}) {

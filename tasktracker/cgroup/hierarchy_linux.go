@@ -226,16 +226,25 @@ func number(n int64, none string) string {
 // removeEmpty removes the empty groups of all daemons, as most belong to killed ones. A live daemon
 // makes its group again.
 func (h *hierarchy) removeEmpty() {
-	groups, _ := filepath.Glob(filepath.Join(h.parent, prefix+"*")) // the pattern is well-formed
-	for _, group := range groups {
-		if h.version == 2 && !strings.Contains(get(group, "cgroup.events"), "populated 0") {
+	for _, name := range groupsIn(h.parent) {
+		group := filepath.Join(h.parent, name)
+		if !strings.HasPrefix(name, prefix) || h.version == 2 && !strings.Contains(get(group, "cgroup.events"), "populated 0") {
 			continue
 		}
-		workers, _ := filepath.Glob(filepath.Join(group, "[0-9p]*"))
-		for _, dir := range append(workers, group) {
-			if info, err := os.Stat(dir); err == nil && info.IsDir() {
-				_ = h.sys.rmdir(dir) // the kernel keeps groups in use
-			}
+		for _, worker := range groupsIn(group) {
+			_ = h.sys.rmdir(filepath.Join(group, worker)) // the kernel keeps groups in use
+		}
+		_ = h.sys.rmdir(group)
+	}
+}
+
+// groupsIn returns the names of the groups in a group. They are no patterns: systemd writes \x2d for a hyphen.
+func groupsIn(group string) (names []string) {
+	entries, _ := os.ReadDir(group) // one that was just removed has none
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
 		}
 	}
+	return names
 }

@@ -11,7 +11,7 @@ import (
 // names their outputs again. This is known of each map, not of each home that wants it.
 
 // unreachable is a map output that was reported lost, as no fetch from its host succeeds. It is forgotten
-// when no home wants the map, a fetch of it succeeds, or the leader names another output.
+// when no home wants or fetches it any more, a fetch of it succeeds, or the leader names another output.
 type unreachable struct {
 	attempt int
 	reason  string
@@ -48,6 +48,20 @@ func (c *Core) sendUnreachable(j *job, m int) {
 		Job: j.id, Map: m, Attempt: lost.attempt, Reason: lost.reason, Unreachable: true,
 		Reached: c.reachedSince(c.host(o.Addr).failingSince, o.Tracker),
 	})
+}
+
+// forgetUnreachable forgets what was reported of a map, unless a home wants or fetches it: until a fetch has
+// succeeded, a new leader must hear of it.
+func (c *Core) forgetUnreachable(j *job, m int) {
+	if _, reported := j.unreachable[m]; !reported || j.wants[m] > 0 {
+		return
+	}
+	for _, f := range c.fetches {
+		if f.entry != nil && f.job == j && f.output.Map == m {
+			return
+		}
+	}
+	delete(j.unreachable, m)
 }
 
 // bringBack queues the maps that were set aside until now.

@@ -95,6 +95,7 @@ type Config struct {
 	Unhealthy   string   // until the first [HealthChecked]; empty: healthy
 	NotIsolated string   // why jobs are not isolated, unless the configuration says so; empty: they are
 	Limits      string   // what limits attempts, for users
+	Isolation   string   // level of isolation of jobs, for users
 
 	IdleWorkers    int           // most idle workers; default: number of slots, plus one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -228,7 +229,8 @@ type Running struct {
 	Worker     int // 0: its worker has ended
 	Attempt    wire.AttemptID
 	Dir        string
-	LocalBytes int64 // limit of its working directory; 0: none
+	Tmp        string // private /tmp of its worker, if that is isolated; empty: its worker has ended
+	LocalBytes int64  // limit of its working directory; 0: none
 }
 
 // Running lists the attempts with files on a disk, except those that have succeeded.
@@ -239,7 +241,7 @@ func (c *Core) Running(disk int) (list []Running) {
 		}
 		r := Running{Attempt: a.id, Dir: a.dir(), LocalBytes: a.launch.LocalBytes}
 		if a.worker != nil {
-			r.Worker = a.worker.id
+			r.Worker, r.Tmp = a.worker.id, path.Join(a.worker.dir, PrivateTmp)
 		}
 		list = append(list, r)
 	}

@@ -151,6 +151,7 @@ func (c *Core) fetchDone(ev FetchDone) {
 	case f.entry != nil:
 		c.releaseLookup(f)
 		c.fetchFailed(f, ev)
+		c.forgetUnreachable(f.job, f.output.Map)
 	case ev.Error == "":
 		c.discardFetched(f)
 	default:

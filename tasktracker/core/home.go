@@ -137,6 +137,7 @@ func (c *Core) dropHome(h *home) {
 	}
 	for m := range h.wanted.All() {
 		h.unqueue(m)
+		c.forgetUnreachable(h.job, m)
 	}
 	for len(h.runs) > 0 {
 		c.removeRun(h, h.runs[len(h.runs)-1])
@@ -238,6 +239,7 @@ func (c *Core) forgetEntry(h *home, m int) {
 		c.cancelFetch(e)
 		e.ticket = next(&c.last.ticket)
 		delete(h.entries, m)
+		c.forgetUnreachable(h.job, m)
 	}
 }
 
@@ -271,6 +273,7 @@ func (c *Core) unreadable(lost *wire.OutputLost) {
 			c.requestOutput(h, lost.Map)
 		}
 	}
+	c.forgetUnreachable(j, lost.Map)
 	c.dropReplaced(j, o.MapOutput)
 }
 

@@ -133,3 +133,49 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("%d outputs are lost after all were fetched", len(j.unreachable))
 	}
 }
+
+// TestNewLeaderHearsOfFetched tests that a new leader hears of all outputs that were reported lost, also of those
+// that the last home which wants them tries to fetch again.
+func TestNewLeaderHearsOfFetched(t *testing.T) {
+	const outputs = 20
+	c := largeJob(outputs, 1, 1)
+	j := c.jobs[wire.JobID{Start: 1, N: 1}]
+	now := time.Duration(0)
+	fail := func() {
+		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
+			c.Step(now, FetchDone{Fetch: id, Error: "connection refused"})
+		}
+	}
+	for len(c.aside) == 0 {
+		now += time.Second
+		c.Step(now, Tick{})
+		fail()
+	}
+	for len(c.fetches) == 0 {
+		now += time.Second
+		c.Step(now, Tick{})
+	}
+	checkInvariants(t, c)
+	c.Step(now, StreamDown{})
+	c.Step(now, StreamUp{})
+	lost := 0
+	for _, cmd := range c.Step(now, FromLeader{&wire.Welcome{Epoch: 2, Incarnation: 1, Lease: 1e6 * time.Hour}}) {
+		if send, ok := cmd.(Send); ok {
+			if x, ok := send.Message.(*wire.OutputLost); ok && x.Unreachable {
+				lost++
+			}
+		}
+	}
+	if lost != outputs || len(j.unreachable) != outputs {
+		t.Errorf("the new leader hears of %d lost outputs during %d fetches, and %d are known, want %d", lost, len(c.fetches), len(j.unreachable), outputs)
+	}
+	for _, sum := range j.knownSums() {
+		if sum != 0 {
+			t.Error("an output that was reported lost counts as known")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
+		c.Step(now, FetchDone{Fetch: id, Missing: true, Error: "no such output"})
+	}
+	checkInvariants(t, c)
+}

@@ -23,6 +23,9 @@ const (
 	RunDir  = "run"
 )
 
+// PrivateTmp is the directory in a worker's directory that an isolated worker has as /tmp.
+const PrivateTmp = "tmp"
+
 // MapOutputPath returns the path of a map's output on a disk.
 func MapOutputPath(disk string, job wire.JobID, m, attempt int) string {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job, Kind: wire.Map, N: m}, N: attempt}

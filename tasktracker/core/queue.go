@@ -21,9 +21,7 @@ func (q *queue) add(h *home, m int) {
 // unqueue notes that a home wants a map no more. The map stays in its queue, which skips it later.
 func (h *home) unqueue(m int) {
 	h.wanted.Remove(m)
-	if h.job.wants[m]--; h.job.wants[m] == 0 {
-		delete(h.job.unreachable, m)
-	}
+	h.job.wants[m]--
 }
 
 // skip drops the first map.

@@ -27,6 +27,7 @@ func (c *Core) hello(lostLeader string) {
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
 		Rack: c.cfg.Rack, DisksAbandoned: c.diskFailures, Memory: c.cfg.Memory, Cores: c.cfg.Cores,
 		LostLeader: lostLeader, NotIsolated: wire.Truncate(c.cfg.NotIsolated, wire.MaxTrouble), Limits: wire.Truncate(c.cfg.Limits, wire.MaxTrouble),
+		Isolation: c.cfg.Isolation,
 	}})
 }
 

@@ -122,13 +122,8 @@ func (s *Store) Prepare(staging, user string, names []string, dir string) error 
 	<-g.ready
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.err != nil:
+	if g.err != nil || g.file == nil {
 		return g.err
-	case g.ended:
-		return errors.New("its submission has no jobs here any more")
-	case g.file == nil:
-		return nil
 	}
 	g.dirs[dir] = true
 	if err := write(dir, g.file); err != nil {
@@ -143,11 +138,11 @@ func (s *Store) fill(k key, g *grant) {
 	if errors.Is(err, dfs.ErrActAs) {
 		err = &RefusedError{err}
 	}
-	s.mu.Lock()
-	if err != nil && s.grants[k] == g {
+	if err != nil {
+		s.mu.Lock()
 		delete(s.grants, k)
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer close(g.ready)
@@ -198,7 +193,8 @@ func (s *Store) renew(k key, g *grant) {
 	}
 }
 
-// Forget ends the use of a submission's tokens. The returned function, unless nil, cancels them.
+// Forget ends the use of a submission's tokens, while no Prepare runs for it. The returned function, unless nil,
+// cancels them.
 func (s *Store) Forget(staging string) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

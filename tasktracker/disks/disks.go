@@ -146,15 +146,20 @@ func (s *Set) Remove(path string) error {
 		return in.Remove(name)
 	}
 	// The job may have put links into its directory. One that leads out of it is not followed.
-	job, err := in.Root().OpenRoot(parts[0] + "/" + parts[1])
+	dir := parts[0] + "/" + parts[1]
+	err := datadir.Permit(in.Root(), dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	job, err := in.Root().OpenRoot(dir)
+	if err != nil {
+		return err
+	}
 	defer job.Close()
-	return job.RemoveAll(parts[2])
+	return datadir.RemoveAll(job, parts[2])
 }
 
 // Close unlocks all directories.

@@ -72,12 +72,18 @@ func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 		if err != nil || !e.IsDir() {
 			continue // not made by a tracker
 		}
+		if err := datadir.Permit(disk.Root(), dir); err != nil {
+			return nil, err
+		}
 		attempts, err := entriesOf(disk.Root(), dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range attempts {
 			name := filepath.Join(dir, a.Name())
+			if err := datadir.Permit(disk.Root(), name); err != nil {
+				return nil, err
+			}
 			leftover := Leftover{Dir: filepath.Join(disk.Path(), name)}
 			if leftover.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && leftover.Attempt.Task.Job == job && leftover.complete() {
 				outputs = append(outputs, leftover)
@@ -135,7 +141,8 @@ func (t *trash) put(name string) {
 		if _, err := t.root.Lstat(to); err == nil {
 			continue // an earlier process did not remove it
 		}
-		if err := t.root.Rename(name, to); !errors.Is(err, fs.ErrNotExist) {
+		// The rename changes a directory itself, too.
+		if err := errors.Join(datadir.Permit(t.root, name), t.root.Rename(name, to)); !errors.Is(err, fs.ErrNotExist) {
 			t.err = err
 		}
 		return

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -68,8 +69,8 @@ type space struct {
 // filler is an attempt that has filled a disk. Its Dir is empty if there is none.
 type filler struct {
 	core.Running
-	bytes, began int64
-	reason       string
+	bytes, began  int64
+	where, reason string
 }
 
 // Probe checks that a disk can be written and read. It claims a disk that could not be
@@ -229,11 +230,14 @@ func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
 	attempts := r.Running(disk)
 	var f filler
 	for _, a := range attempts {
-		n := treeBytes(a.Dir, math.MaxInt64)
+		n, where := treeBytes(a.Dir, math.MaxInt64), a.Dir
+		if tmp := treeBytes(a.Tmp, math.MaxInt64); tmp > 0 && strings.HasPrefix(a.Tmp, path+"/") { // else it is on another disk
+			n, where = n+tmp, a.Dir+" and its private /tmp"
+		}
 		began := max(s.freeAtStart(a.Attempt, free), n+free) // more, if files were just being removed
 		share := max((began-lowFree)/int64(len(attempts)+1), minFillerSize)
 		if n >= share && n > f.bytes {
-			f = filler{Running: a, bytes: n, began: began}
+			f = filler{Running: a, bytes: n, began: began, where: where}
 		}
 	}
 	s.filler, s.found = f, time.Now()
@@ -241,7 +245,7 @@ func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
 		return f, true
 	}
 	f.reason = fmt.Sprintf("has filled disk %s of tracker %s: its files in %s take %d MiB of the %d MiB that were free when it began, and %d MiB are free now; it must write less, or needs a larger disk",
-		path, r.Tracker, f.Dir, f.bytes>>20, f.began>>20, free>>20)
+		path, r.Tracker, f.where, f.bytes>>20, f.began>>20, free>>20)
 	s.filler = f
 	r.EndAttempt(disk, f.Running, "it "+f.reason)
 	return f, true

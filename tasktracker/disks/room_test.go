@@ -203,6 +203,31 @@ func TestFillerBegan(t *testing.T) {
 	}
 }
 
+// TestPrivateTmp: what an attempt writes to its private /tmp counts like its other files, on the disk where it is.
+func TestPrivateTmp(t *testing.T) {
+	d := newFullDisk(t)
+	d.begin(1, 150)
+	tmp := filepath.Join(d.dir, "run/7/tmp")
+	if err := os.MkdirAll(tmp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	d.attempts[0].Tmp = tmp
+	d.write(1, 66)
+	if err := os.Rename(filepath.Join(d.dir, "1/f"), tmp+"/f"); err != nil {
+		t.Fatal(err)
+	}
+	d.write(1, 10)
+	d.free = 10 << 20
+	other := t.TempDir()
+	if full := d.guard.FullDisk([]core.Place{{Disk: 1, Path: other}}); full == nil || full.Filler.N != 0 {
+		t.Errorf("it has filled another disk: %+v", full)
+	}
+	full := d.guard.FullDisk([]core.Place{{Disk: 0, Path: d.dir}})
+	if full == nil || full.Filler.N != 1 || !strings.Contains(full.Reason, "/1 and its private /tmp take 76 MiB") {
+		t.Errorf("got %+v", full)
+	}
+}
+
 // TestSlowDisk: a disk that does not answer does not keep the guard from another disk.
 func TestSlowDisk(t *testing.T) {
 	d := newFullDisk(t)

@@ -57,6 +57,7 @@ type Gather struct {
 	scheme  string // of other trackers' URLs
 	wait    sync.WaitGroup
 	lookups *wire.Queue[core.Fetch]
+	counts  *Counts
 	mu      sync.Mutex
 	cancels map[workKey]context.CancelFunc
 
@@ -85,7 +86,7 @@ func New(cfg Config) *Gather {
 	}
 	g := &Gather{
 		cfg: cfg, scheme: scheme, client: &http.Client{Transport: transport},
-		lookups: wire.NewQueue[core.Fetch](0), cancels: make(map[workKey]context.CancelFunc),
+		lookups: wire.NewQueue[core.Fetch](0), cancels: make(map[workKey]context.CancelFunc), counts: newCounts(),
 	}
 	if cfg.Rate > 0 {
 		g.limiter = newRateLimiter(cfg.Rate)
@@ -129,21 +130,29 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 		return
 	}
 	g.start(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
-		if err := makeHome(c.File); err != nil {
-			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
-		}
-		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-		options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
-		if g.limiter != nil {
-			options.Pace = func(ctx context.Context, n int) error { return g.limiter.wait(ctx, c.Job, n) }
-		}
-		got, err := shuffle.Fetch(ctx, url, c.File, options)
-		if err != nil {
-			return fetchFailed(c.Fetch, err)
-		}
-		g.logGathered(c, got.Segment.Length)
-		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
+		began := time.Now()
+		ev := g.fetch(ctx, c)
+		g.counts.add(&ev, ctx.Err() != nil, time.Since(began))
+		return ev
 	})
+}
+
+// fetch fetches a partition of a map output of another tracker.
+func (g *Gather) fetch(ctx context.Context, c core.Fetch) core.FetchDone {
+	if err := makeHome(c.File); err != nil {
+		return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
+	}
+	url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
+	options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
+	if g.limiter != nil {
+		options.Pace = func(ctx context.Context, n int) error { return g.limiter.wait(ctx, c.Job, n) }
+	}
+	got, err := shuffle.Fetch(ctx, url, c.File, options)
+	if err != nil {
+		return fetchFailed(c.Fetch, err)
+	}
+	g.logGathered(c, got.Segment.Length)
+	return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
 }
 
 // makeHome makes the directory of a file of a home, in the job's directory.

@@ -13,7 +13,7 @@
 //	           and /var/tmp, both in the directory of the worker; /dev/shm
 //	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
 //
-// Directories of Config.Hidden are covered where one of these contains them. A submission that names
+// Directories of Config.Hidden are covered where one of these contains them, and those of Config.Kept are read-only. A submission that names
 // a path in them is refused. A job writes in the directory around its output, so this may be no directory of
 // the system, not the home directory of the daemon's account, and none with that directory in it: the account
 // executes scripts there, which need not exist yet.
@@ -30,8 +30,8 @@
 // # How it starts
 //
 //	daemon   Plan: resolves all symbolic links, makes the list of steps
-//	         Command: the same executable, named helperName, in new namespaces
-//	helper   Enter: maps its user if it has a user namespace, carries out the steps, changes the root, takes the
+//	         Command: the same executable, named enter.Name, in new namespaces
+//	helper   package enter: maps its user if it has a user namespace, carries out the steps, changes the root, takes the
 //	         account, drops all capabilities, executes the program from descriptor 5
 //
 // The helper is process 1 of its namespace, and so is the program: when it ends, the system kills
@@ -72,9 +72,12 @@ type Config struct {
 	Shown  []string // more paths that all jobs may read
 	Home   string   // home directory of the daemon's account; empty: unknown
 
-	// Replaced are files that their daemon replaces, such as logs. A cover of Hidden cannot hide the new file
+	// Replaced are files that are replaced, such as logs and ticket files. A cover of Hidden cannot hide the new file
 	// from a worker that runs, so no input may have one in it.
 	Replaced []string
+
+	// Kept are directories with programs that the daemon's account executes. No job writes there.
+	Kept []string
 }
 
 // Worker describes a worker.

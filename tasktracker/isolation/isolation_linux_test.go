@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -19,7 +20,6 @@ import (
 const probeVariable = "QUERN_TEST_PROBE"
 
 func TestMain(m *testing.M) {
-	Enter()
 	if dir := os.Getenv(probeVariable); dir != "" {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		for data, c := range map[string]Config{
@@ -72,12 +72,41 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestStartCopiesNothing: the start of a helper does not copy the memory of the daemon, which would then have a page fault
+// for each page that it writes.
+func TestStartCopiesNothing(t *testing.T) {
+	skipIfNotPermitted(t)
+	const pages = 4096
+	held, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(held) }()
+	_ = unix.Madvise(held, unix.MADV_NOHUGEPAGE) // fails without huge pages
+	write := func() (faults int64) {
+		var before, after unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &before) // never fails
+		for i := 0; i < len(held); i += os.Getpagesize() {
+			held[i]++
+		}
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+		return after.Minflt - before.Minflt
+	}
+	write()
+	if err := (&Config{}).Probe(filepath.Join(t.TempDir(), "probe"), nil); err != nil {
+		t.Skipf("this machine does not isolate jobs: %v", err)
+	}
+	if faults := write(); faults > pages/2 {
+		t.Errorf("%d pages needed %d page faults after the start of a helper", pages, faults)
+	}
+}
+
 // TestProbeNamesStep: an error of the helper names the step that failed.
 func TestProbeNamesStep(t *testing.T) {
 	skipIfNotPermitted(t)
 	dir := t.TempDir()
-	plan := &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []Step{{Kind: Bind, At: "/x", From: dir + "/none"}}}
-	from, err := plan.Pipe()
+	plan := &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []enter.Step{{Kind: enter.Bind, At: "/x", From: dir + "/none"}}}
+	from, err := Pipe(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,13 +116,13 @@ func TestProbeNamesStep(t *testing.T) {
 	cmd.SysProcAttr = new(syscall.SysProcAttr)
 	Command(cmd, from, false)
 	out, err := cmd.CombinedOutput()
-	if want := failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
+	if want := enter.Failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
 		t.Errorf("%v: %q, want %q", err, out, want)
 	}
 }
 
 // render writes steps as text, without those that every plan has.
-func render(steps []Step, below string) (lines []string) {
+func render(steps []enter.Step, below string) (lines []string) {
 	for _, s := range steps {
 		if !strings.HasPrefix(s.At, below) {
 			continue
@@ -151,6 +180,29 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanSockets: no job sees processes, devices and sockets of the machine by naming them as inputs. A path that the
+// operator shows is permitted.
+func TestPlanSockets(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("/run", link); err != nil {
+		t.Fatal(err)
+	}
+	for input, refused := range map[string]bool{
+		"/proc": true, "/proc/*": true, "/proc/1/environ": true, "/run": true, "/run/user/1000/*": true, link + "/user": true, "/dev/*": true, "/dev/fuse": true,
+		"/dev/shm/in": false, "/dev/shm/*": false, "/runs/in": false, dir: false,
+	} {
+		sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{Inputs: []wire.InputPlan{{Paths: []string{"file://" + input}}}}}}}
+		_, err := new(Config).Plan(&Worker{Submission: sub, Dir: filepath.Join(dir, "run")})
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "processes, devices and sockets") {
+			t.Errorf("input %s: %v", input, err)
+		}
+		if _, err := (&Config{Shown: []string{"/proc", "/run", "/dev"}}).Plan(&Worker{Submission: sub, Dir: filepath.Join(dir, "run")}); err != nil {
+			t.Errorf("input %s in a shown directory: %v", input, err)
+		}
+	}
+}
+
 // TestPlanPins: a job can rename no directory around a hidden one, and cannot write around a hidden file.
 func TestPlanPins(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -190,6 +242,15 @@ func TestPlanPins(t *testing.T) {
 		if _, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"}); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), top+"/logs/a/audit") {
 			t.Errorf("input %s, where the audit log is: %v", input, err)
 		}
+	}
+}
+
+// TestPlanHomeIsNone: an account may have a file as its home directory, which the worker does not see as an empty directory.
+func TestPlanHomeIsNone(t *testing.T) {
+	c := Config{Home: os.DevNull}
+	plan, err := c.Plan(&Worker{Submission: &wire.Submission{Staging: "hdfs:///s/sub"}, Dir: t.TempDir()})
+	if err != nil || slices.Contains(render(plan.Steps, "/dev"), "empty /null") {
+		t.Errorf("%v: %v", plan, err)
 	}
 }
 

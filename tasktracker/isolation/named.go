@@ -60,16 +60,30 @@ func (p *planner) input(url string, replaced []string) error {
 	if dir := p.hides(real); dir != "" {
 		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
 	}
+	if dir := neverRead(real); dir != "" && !p.isShown(real) {
+		return fmt.Errorf("input %s is in %s, which has processes, devices and sockets of the machine (-isolation namespace): only -job-paths of the task tracker can show it", url, dir)
+	}
 	// An input that does not exist is the job's own error.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("input %s: %w", url, err)
 	}
 	for _, file := range replaced {
 		if f, _, err := p.resolve(file); err == nil && within(f, real) {
-			return fmt.Errorf("input %s is %s, where the task tracker writes %s, which jobs cannot read (-isolation namespace)", url, real, f)
+			return fmt.Errorf("input %s is %s, where %s is, which jobs cannot read (-isolation namespace)", url, real, f)
 		}
 	}
 	return p.show(path, false)
+}
+
+// neverRead returns the directory with a path in which a job may have no input, or "". A socket of a daemon there, such as
+// that of the account's systemd, would start programs outside of the job's namespaces.
+func neverRead(real string) string {
+	for _, dir := range []string{"/dev", "/proc", "/run"} {
+		if within(real, dir) && !within(real, "/dev/shm") {
+			return dir
+		}
+	}
+	return ""
 }
 
 // output makes the directory around an output and lets the worker write there.
@@ -91,6 +105,9 @@ func (p *planner) output(url string) error {
 			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
 		}
 		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
+	}
+	if slices.Contains(p.kept, parent) {
+		return fmt.Errorf("output %s is in %s, where programs of the task tracker are: jobs cannot write there (-isolation namespace): choose another directory", url, parent)
 	}
 	if file := p.hiddenFile(parent); file != "" {
 		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)

@@ -11,39 +11,8 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
-	"github.com/quernmr/quern/tasktracker/account"
-)
-
-// Plan is a list of steps for the helper.
-type Plan struct {
-	UID, GID int              // of the daemon
-	Account  *account.Account // nil: the program runs as the daemon's user, in a user namespace
-	Root     string           // a directory of the daemon, on which the helper mounts the new root
-	Dir      string           // working directory of the program
-	Steps    []Step
-}
-
-// Step makes one path of the new root.
-type Step struct {
-	Kind     Kind
-	At       string // path in the new root
-	From     string // of Bind: path of the machine, without symbolic links; of Link: its target
-	Write    bool   // of Bind
-	Device   bool   // of Bind: a device
-	Optional bool   // of Bind: left out if it cannot be opened
-	Named    bool   // of Bind: the submission names it, so it is opened with the rights of the account
-}
-
-// Kind is a kind of Step.
-type Kind string
-
-// Kinds of steps.
-const (
-	Bind  Kind = "bind"
-	Link  Kind = "link"
-	Empty Kind = "empty" // an empty directory that cannot be written
-	Shm   Kind = "shm"   // an empty directory in memory
-	Proc  Kind = "proc"
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/isolation/enter"
 )
 
 // systemDirs are directories with the programs and the configuration of the system. Those that do not
@@ -63,24 +32,25 @@ var pathVariables = []string{
 }
 
 // tmpName is the directory in a worker's directory that it has as /tmp.
-const tmpName = "tmp"
+const tmpName = core.PrivateTmp
 
 // planner collects the steps of a plan.
 type planner struct {
-	home       string          // of the worker's account, which it sees empty; empty: unknown or /
-	daemonHome string          // of the daemon's account
-	named      bool            // the submission names the paths that are added
-	hidden     []string        // without symbolic links
-	own        string          // the submission's staging directory, may be in hidden; empty: not local
-	links      map[string]Step // by At
-	binds      map[string]Step // by At
-	last       []Step          // after the covers of hidden directories
+	home       string                // of the worker's account, which it sees empty; empty: unknown or /
+	daemonHome string                // of the daemon's account
+	named      bool                  // the submission names the paths that are added
+	hidden     []string              // without symbolic links
+	kept       []string              // directories of Config.Kept, without symbolic links
+	own        string                // the submission's staging directory, may be in hidden; empty: not local
+	links      map[string]enter.Step // by At
+	binds      map[string]enter.Step // by At
+	last       []enter.Step          // after the covers of hidden directories
 }
 
 // Plan returns the steps for a worker. It makes the worker's private directory, and missing directories around
 // outputs.
-func (c *Config) Plan(w *Worker) (*Plan, error) {
-	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
+func (c *Config) Plan(w *Worker) (*enter.Plan, error) {
+	p := &planner{links: make(map[string]enter.Step), binds: make(map[string]enter.Step)}
 	if c.Home != "" {
 		if err := p.setHome(c.Home); err != nil {
 			return nil, err
@@ -97,6 +67,13 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 			p.hidden = append(p.hidden, real)
 		}
 	}
+	for _, dir := range c.Kept {
+		real, _, err := p.resolve(dir)
+		if err != nil {
+			return nil, err
+		}
+		p.kept = append(p.kept, real)
+	}
 	if err := p.system(c); err != nil {
 		return nil, err
 	}
@@ -107,7 +84,7 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 	if err := w.Account.Do(func() error { return p.submission(sub, c.Replaced) }); err != nil {
 		return nil, err
 	}
-	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Account: w.Account, Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
+	return &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), User: w.Account.User(), Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
 }
 
 // setHome sets the home directory that the worker sees empty.
@@ -115,6 +92,9 @@ func (p *planner) setHome(dir string) error {
 	home, _, err := p.resolve(dir)
 	if err != nil {
 		return fmt.Errorf("home directory of the account: %w", err)
+	}
+	if info, err := os.Lstat(home); err == nil && !info.IsDir() {
+		home = "" // such as /dev/null, on which no directory can be mounted
 	}
 	p.home = strings.TrimSuffix(home, "/")
 	return nil
@@ -173,21 +153,21 @@ func (p *planner) worker(w *Worker) error {
 		if err != nil {
 			return err
 		}
-		p.binds[at] = Step{Kind: Bind, At: at, From: tmp, Write: true}
+		p.binds[at] = enter.Step{Kind: enter.Bind, At: at, From: tmp, Write: true}
 	}
-	if err := p.showOwn(w.Dir, Step{}); err != nil {
+	if err := p.showOwn(w.Dir, enter.Step{}); err != nil {
 		return err
 	}
 	for _, dir := range w.Jobs {
 		if w.Account.MakeDir(dir) != nil {
 			continue // a bad disk, on which no attempt starts
 		}
-		if err := p.showOwn(dir, Step{Write: true, Optional: true}); err != nil {
+		if err := p.showOwn(dir, enter.Step{Write: true, Optional: true}); err != nil {
 			return err
 		}
 	}
 	if staging, err := local.Path(w.Submission.Staging); err == nil {
-		if err := p.showOwn(staging, Step{Write: true}); err != nil {
+		if err := p.showOwn(staging, enter.Step{Write: true}); err != nil {
 			return err
 		}
 		p.own, _, _ = p.resolve(staging)
@@ -199,7 +179,7 @@ func (p *planner) worker(w *Worker) error {
 		}
 		for _, path := range strings.Split(value, ":") {
 			if filepath.IsAbs(path) { // else it is a prefix such as FILE
-				if err := p.showOwn(path, Step{Optional: true}); err != nil {
+				if err := p.showOwn(path, enter.Step{Optional: true}); err != nil {
 					return err
 				}
 			}
@@ -208,26 +188,26 @@ func (p *planner) worker(w *Worker) error {
 	return nil
 }
 
-// pin makes each directory between a writable one and a hidden one a mount. The system renames no mounts. Otherwise
-// a job could rename the directory, and the next job would see what is hidden.
-func (p *planner) pin() {
-	for _, hidden := range p.hidden {
-		var between []string
-		for dir := filepath.Dir(hidden); dir != "/"; dir = filepath.Dir(dir) {
-			if b, ok := p.binds[dir]; ok && b.From == dir {
-				if b.Write {
-					for _, d := range between {
-						p.binds[d] = Step{Kind: Bind, At: d, From: d, Write: true}
-					}
+// pin makes each directory between a writable one and a path a mount. The system renames no mounts. Otherwise
+// a job could rename the directory, and the next job would see what is hidden. It reports whether there is a writable one.
+func (p *planner) pin(path string) (writable bool) {
+	var between []string
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if b, ok := p.binds[dir]; ok && b.From == dir {
+			if b.Write {
+				writable = true
+				for _, d := range between {
+					p.binds[d] = enter.Step{Kind: enter.Bind, At: d, From: d, Write: true}
 				}
-				between = nil // a writable one may be further out
-				continue
 			}
-			if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-				between = append(between, dir)
-			}
+			between = nil // a writable one may be further out
+			continue
+		}
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			between = append(between, dir)
 		}
 	}
+	return writable
 }
 
 // show shows a path of the machine, if it exists.
@@ -239,17 +219,17 @@ func (p *planner) show(path string, write bool) error {
 	if old, ok := p.binds[real]; ok && old.From == real && (old.Write || !write) {
 		return nil
 	}
-	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write, Named: p.named}
+	p.binds[real] = enter.Step{Kind: enter.Bind, At: real, From: real, Write: write, Named: p.named}
 	return nil
 }
 
 // showOwn shows a path that may be in a hidden directory.
-func (p *planner) showOwn(path string, s Step) error {
+func (p *planner) showOwn(path string, s enter.Step) error {
 	real, found, err := p.resolve(path)
 	if err != nil || !found {
 		return err
 	}
-	s.Kind, s.At, s.From = Bind, real, real
+	s.Kind, s.At, s.From = enter.Bind, real, real
 	p.last = append(p.last, s)
 	return nil
 }
@@ -265,16 +245,19 @@ func (p *planner) hides(real string) string {
 }
 
 // steps returns the steps in order: outer directories before inner ones.
-func (p *planner) steps() []Step {
-	steps := []Step{{Kind: Proc, At: "/proc"}, {Kind: Empty, At: "/dev"}, {Kind: Shm, At: "/dev/shm"}}
+func (p *planner) steps() []enter.Step {
+	steps := []enter.Step{{Kind: enter.Proc, At: "/proc"}, {Kind: enter.Empty, At: "/dev"}, {Kind: enter.Shm, At: "/dev/shm"}}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		steps = append(steps, Step{Kind: Bind, At: "/dev/" + name, From: "/dev/" + name, Write: true, Device: true})
+		steps = append(steps, enter.Step{Kind: enter.Bind, At: "/dev/" + name, From: "/dev/" + name, Write: true, Device: true})
 	}
 	for name, target := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
-		p.links["/dev/"+name] = Step{Kind: Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
+		p.links["/dev/"+name] = enter.Step{Kind: enter.Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
 	}
-	p.pin()
-	var shown []Step
+	for _, hidden := range p.hidden {
+		p.pin(hidden)
+	}
+	p.keep()
+	var shown []enter.Step
 	for _, s := range p.binds {
 		if !p.redundant(s) {
 			shown = append(shown, s)
@@ -286,17 +269,17 @@ func (p *planner) steps() []Step {
 		}
 	}
 	if _, bound := p.binds[p.home]; p.home != "" && !bound && !p.isShown(p.home) { // it exists, and may have inputs and the worker's directories in it
-		shown = append(shown, Step{Kind: Empty, At: p.home})
+		shown = append(shown, enter.Step{Kind: enter.Empty, At: p.home})
 	}
-	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }
+	byPath := func(a, b enter.Step) int { return strings.Compare(a.At, b.At) }
 	slices.SortFunc(shown, byPath)
 	steps = append(steps, shown...)
 	for _, dir := range p.hidden {
 		if info, err := os.Lstat(dir); err == nil && p.isShown(dir) {
 			if info.IsDir() {
-				steps = append(steps, Step{Kind: Empty, At: dir})
+				steps = append(steps, enter.Step{Kind: enter.Empty, At: dir})
 			} else {
-				steps = append(steps, Step{Kind: Bind, At: dir, From: "/dev/null", Device: true})
+				steps = append(steps, enter.Step{Kind: enter.Bind, At: dir, From: "/dev/null", Device: true})
 			}
 		}
 	}
@@ -305,16 +288,17 @@ func (p *planner) steps() []Step {
 }
 
 // redundant reports whether a read-only path is in another shown path.
-func (p *planner) redundant(s Step) bool {
+func (p *planner) redundant(s enter.Step) bool {
 	if s.Write {
 		return false
 	}
+	var around enter.Step // the innermost one
 	for _, other := range p.binds {
-		if other.At != s.At && other.From == other.At && !other.Write && within(s.At, other.At) && !p.tmpBetween(s.At, other.At) {
-			return true
+		if other.At != s.At && other.From == other.At && within(s.At, other.At) && len(other.At) > len(around.At) {
+			around = other
 		}
 	}
-	return false
+	return around.At != "" && !around.Write && !p.tmpBetween(s.At, around.At)
 }
 
 // tmpBetween reports whether the private /tmp covers a path below a shown one.
@@ -369,7 +353,7 @@ func (p *planner) resolve(path string) (real string, found bool, err error) {
 			if links++; links > maxLinks {
 				return "", false, fmt.Errorf("%s has too many symbolic links", path)
 			}
-			p.links[next] = Step{Kind: Link, At: next, From: target}
+			p.links[next] = enter.Step{Kind: enter.Link, At: next, From: target}
 			if filepath.IsAbs(target) {
 				real = "/"
 			}

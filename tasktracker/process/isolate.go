@@ -45,7 +45,7 @@ func (p *Starter) isolate(program *workers.Program, dir string) (env []string, p
 	if err != nil {
 		return nil, nil, fmt.Errorf("isolate worker: %w", err)
 	}
-	plan, err = steps.Pipe()
+	plan, err = isolation.Pipe(steps)
 	return env, plan, err
 }
 

@@ -24,6 +24,7 @@
 //	P2  Except in embedded runs, only programs in the staging directory are copied, and
 //	    only programs with a hash, of submissions with a digest, are run.
 //	P3  At most one goroutine makes or removes the copy for a hash; others wait for it.
+//	P4  A submission gets a copy only if its user can open the staged program that it names.
 //
 // # Concurrency
 //
@@ -81,10 +82,9 @@ type Submission struct {
 	root    string // the cluster's staging directory
 
 	// Guarded by store.mu.
-	forgotten bool // Forget was called
-	staged    *wire.Submission
-	digest    []byte   // of staged
-	program   *program // nil: it runs in place
+	staged  *wire.Submission
+	digest  []byte   // of staged
+	program *program // nil: it runs in place
 }
 
 // program is a copy of an executable.
@@ -120,8 +120,8 @@ func (p *Store) Submission(staging, root string) *Submission {
 	return s
 }
 
-// Forget forgets a submission, which has no jobs here any more. The returned function,
-// unless nil, removes the executable if no other submission needs it.
+// Forget forgets a submission, which has no jobs here any more, and no worker for which Prepare runs. The returned
+// function, unless nil, removes the executable if no other submission needs it.
 func (p *Store) Forget(staging string) (remove func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,11 +130,8 @@ func (p *Store) Forget(staging string) (remove func()) {
 		return nil
 	}
 	delete(p.submissions, staging)
-	s.forgotten = true
 	return func() { p.release(s) }
 }
-
-var errForgotten = errors.New("its submission has no jobs here any more")
 
 // Prepare returns the staged submission with a digest, and an open local copy of its executable,
 // which the caller closes. The file is nil if the program is to be run from Program.Path. The first
@@ -209,11 +206,17 @@ func (p *Store) get(s *Submission, staged *wire.Submission, files dfs.FS) (*wire
 	if name := path.Base(from.Path); name == "." || name == ".." || name == "/" {
 		return nil, nil, fmt.Errorf("%q has no file name at its end", from.Path)
 	}
+	var in dfs.File
 	for {
 		p.mu.Lock()
-		if s.forgotten {
+		if in == nil && s.program == nil {
 			p.mu.Unlock()
-			return nil, nil, errForgotten
+			// Also if another user's submission has the copy already: who knows its hash may not read it.
+			if in, err = files.Open(from.Path); err != nil {
+				return nil, nil, err
+			}
+			defer in.Close()
+			continue
 		}
 		prog := p.byHash[from.Hash]
 		if prog != nil && prog.removed != nil {
@@ -235,22 +238,17 @@ func (p *Store) get(s *Submission, staged *wire.Submission, files dfs.FS) (*wire
 		s.program = prog
 		p.mu.Unlock()
 		if isNew {
-			p.makeCopy(prog, files, from.Path)
+			p.makeCopy(prog, in, from.Path)
 		}
 		<-prog.ready
-		return p.open(s, prog, staged)
+		return open(prog, staged)
 	}
 }
 
 // open opens a copy again, so that it can be used until the caller closes it.
-func (p *Store) open(s *Submission, prog *program, staged *wire.Submission) (*wire.Submission, *os.File, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case prog.err != nil:
+func open(prog *program, staged *wire.Submission) (*wire.Submission, *os.File, error) {
+	if prog.err != nil {
 		return nil, nil, prog.err
-	case s.forgotten:
-		return nil, nil, errForgotten
 	}
 	local := *staged
 	exe, name, err := prog.copy.open()
@@ -261,33 +259,24 @@ func (p *Store) open(s *Submission, prog *program, staged *wire.Submission) (*wi
 }
 
 // makeCopy makes the copy. After a failure it forgets the program, so that the next worker
-// tries again. It removes a copy that no submission needs any more.
-func (p *Store) makeCopy(prog *program, files dfs.FS, from string) {
-	prog.err = p.copy(prog, files, from)
+// tries again.
+func (p *Store) makeCopy(prog *program, in dfs.File, from string) {
+	prog.err = p.copy(prog, in, from)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	close(prog.ready)
-	switch {
-	case prog.err != nil:
-		for s := range prog.users {
-			s.program = nil
-		}
-		delete(p.byHash, prog.hash)
-		p.memory -= prog.memory
-		p.mu.Unlock()
-	case len(prog.users) == 0:
-		p.remove(prog)
-	default:
-		p.mu.Unlock()
+	if prog.err == nil {
+		return
 	}
+	for s := range prog.users {
+		s.program = nil
+	}
+	delete(p.byHash, prog.hash)
+	p.memory -= prog.memory
 }
 
 // copy copies an executable, and checks its hash while it does so.
-func (p *Store) copy(prog *program, files dfs.FS, from string) (err error) {
-	in, err := files.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+func (p *Store) copy(prog *program, in dfs.File, from string) (err error) {
 	size := in.Info().Size
 	permitted := p.memfds()
 	p.limitUnused(max(maxMemory-size, 0), maxUnused)
@@ -339,13 +328,7 @@ func (p *Store) release(s *Submission) {
 		return
 	}
 	delete(prog.users, s)
-	copied := false
-	select {
-	case <-prog.ready:
-		copied = true
-	default: // makeCopy removes it when it has finished
-	}
-	if len(prog.users) > 0 || !copied || prog.removed != nil {
+	if len(prog.users) > 0 {
 		p.mu.Unlock()
 		return
 	}

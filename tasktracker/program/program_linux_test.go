@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,6 +163,41 @@ func TestUnusedCopy(t *testing.T) {
 			t.Errorf("%d programs of %d bytes are left within %d bytes", len(p.byHash), size, limit)
 		}
 	}
+}
+
+// without is a file system in which a file cannot be opened.
+type without struct {
+	dfs.FS
+	name string
+}
+
+func (f without) Open(name string) (dfs.File, error) {
+	if name == f.name {
+		return nil, fs.ErrPermission
+	}
+	return f.FS.Open(name)
+}
+
+// TestCopyOfOthers: the hash of another user's program is not enough to get its copy.
+func TestCopyOfOthers(t *testing.T) {
+	p := New(t.TempDir(), local.New(), false, nil, permitted)
+	staging, digest := stage(t)
+	root := staging[:strings.LastIndexByte(staging, 0x2f)]
+	_, exe, err := p.Submission(staging, root).Prepare(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe.Close()
+	p.submissions = make(map[string]*Submission) // the next submission has the same file
+	other := without{local.New(), staging + "/program"}
+	if _, exe, err := p.Submission(staging, root).PrepareFrom(other, digest); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("a user who cannot read the program gets %v, %v", exe, err)
+	}
+	_, exe, err = p.Submission(staging, root).Prepare(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe.Close()
 }
 
 // TestSharedDirectory: of two submissions with one staging directory, the second one has another

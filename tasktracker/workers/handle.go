@@ -30,6 +30,8 @@ type handle struct {
 	running    wire.AttemptID // zero: none
 	killed     bool           // or asked to end
 	ending     *time.Timer    // the next step of end; nil: none
+	hanging    *time.Timer    // of logHanging; nil: it was not killed
+	hung, over bool           // logHanging has logged; the worker has ended
 	overran    time.Duration  // it was killed so long after Terminate; 0: it was not
 	killReason error          // of a kill by fail; nil: none
 	nextLimit  core.Limit     // holds from the next Run on
@@ -64,9 +66,40 @@ func (h *handle) kill() {
 
 func (h *handle) killLocked() {
 	h.killed = true
+	if h.hanging == nil && !h.over {
+		h.hanging = time.AfterFunc(hangTime, h.logHanging)
+	}
 	if h.worker != nil {
 		h.worker.Kill()
 	}
+}
+
+// hangTime is how long a killed worker may take to end before the log says that it hangs.
+const hangTime = 30 * time.Second
+
+// logHanging logs that a killed worker is not over, see W5.
+func (h *handle) logHanging() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
+	h.hung = true
+	h.set.cfg.Logger.Warn("a killed worker has not ended: a system call hangs, and its attempt and submission wait for it", "worker", h.id, "attempt", h.running, "for", hangTime)
+}
+
+// ended records the end of the worker.
+func (h *handle) ended() (overran time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	if h.hanging != nil {
+		h.hanging.Stop()
+	}
+	if h.hung {
+		h.set.cfg.Logger.Info("a worker that hung has ended", "worker", h.id)
+	}
+	return h.overran
 }
 
 // dumpTime is the time for a dump of goroutines.
@@ -126,9 +159,7 @@ func (h *handle) run(dir string) {
 		exited.Reason = h.serve(sub, w, dir)
 	}
 	h.set.remove(h.id)
-	h.mu.Lock()
-	exited.Overran = h.overran
-	h.mu.Unlock()
+	exited.Overran = h.ended()
 	h.set.cfg.OnEvent(exited)
 }
 

@@ -1,8 +1,11 @@
 package workers
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +39,7 @@ func (w *slowWorker) Kill() { close(w.killed) }
 // TestKillWhileLimited: Kill, which the tracker's loop calls, never waits for Limit.
 func TestKillWhileLimited(t *testing.T) {
 	w := &slowWorker{limiting: make(chan struct{}), killed: make(chan struct{})}
-	h := newHandle(nil, 1, nil)
+	h := newHandle(New(Config{}), 1, nil)
 	h.worker = w
 	applied, killed := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -50,6 +53,26 @@ func TestKillWhileLimited(t *testing.T) {
 	}()
 	receive(t, killed, "the kill")
 	receive(t, applied, "the limit's end")
+}
+
+// TestHangingWorker: the log says that a worker has not ended long after its kill, and when it has. It says nothing of
+// one that ends in time.
+func TestHangingWorker(t *testing.T) {
+	for lasts, want := range map[time.Duration]int{hangTime - time.Second: 0, hangTime + time.Second: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			h := newHandle(New(Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}), 1, nil)
+			h.kill() // also while it is being prepared
+			<-time.After(lasts)
+			h.ended()
+			h.kill()
+			<-time.After(2 * hangTime)
+			synctest.Wait()
+			if got := strings.Count(log.String(), "\n"); got != want {
+				t.Errorf("after %v the log is\n%s", lasts, log.String())
+			}
+		})
+	}
 }
 
 // polite notes when it was asked to end.

@@ -17,6 +17,8 @@
 //	    its Run.
 //	W3  All output of an attempt is in its logs before the core gets its success.
 //	W4  Start, Send, Limit, End and Kill never wait for a disk or a worker.
+//	W5  A killed worker is over only when its processes are: the kernel may keep one in a system call, as on a dead
+//	    NFS server, and it may still write then. Its attempt, its tokens and its files wait so long. The log says so.
 //
 // # Concurrency
 //
@@ -27,6 +29,7 @@ package workers
 
 import (
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"runtime"
@@ -103,6 +106,7 @@ type Config struct {
 	OnEvent func(core.Event) // gets messages and ends of workers
 	LogDir  string           // directory of attempts' logs, for errors
 	Grace   time.Duration    // time between Terminate and Kill; 0: workers are killed at once
+	Logger  *slog.Logger     // nil: silent
 }
 
 // Set has the workers of a tracker, by the core's numbers. Make one with [New].
@@ -118,6 +122,9 @@ type Set struct {
 
 // New returns a set without workers.
 func New(cfg Config) *Set {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	return &Set{cfg: cfg, starts: make(chan func()), handles: make(map[int]*handle)}
 }
 

@@ -28,11 +28,11 @@ type fataler interface {
 }
 
 func newCluster(t fataler, jobs, maps, trackers int) *cluster {
-	c := &cluster{t: t, lines: make([]Line, trackers), sent: make([][]time.Duration, trackers)}
+	c, encoder := &cluster{t: t, lines: make([]Line, trackers), sent: make([][]time.Duration, trackers)}, new(wire.OutputEncoder)
 	for n := range jobs {
 		current := make(map[int]wire.MapOutput)
 		c.current = append(c.current, current)
-		c.logs = append(c.logs, NewLog(wire.JobID{N: n}, maps, func(m int) (wire.MapOutput, bool) {
+		c.logs = append(c.logs, NewLog(wire.JobID{N: n}, maps, encoder, func(m int) (wire.MapOutput, bool) {
 			o, ok := current[m]
 			return o, ok
 		}))

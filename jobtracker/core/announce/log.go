@@ -32,7 +32,8 @@ type Log struct {
 	job     wire.JobID
 	maps    int
 	current func(m int) (wire.MapOutput, bool) // the output of a map at this moment
-	encoded int                                // outputs encoded so far
+	encoder *wire.OutputEncoder
+	encoded int // outputs encoded so far
 	pages   []page
 	sums    []uint64 // by map: what Add has added to its page's sum; nil: no output was added yet
 	journal []int32  // maps, beginning with the entry at position begin
@@ -62,10 +63,11 @@ const recentPieces = 4
 // ones gets their pages.
 const minJournal = 4 * wire.OutputsPage
 
-// NewLog makes the log of a job with a number of maps. current returns a map's output; false: it has none.
-func NewLog(job wire.JobID, n int, current func(m int) (wire.MapOutput, bool)) *Log {
+// NewLog makes the log of a job with a number of maps. current returns a map's output; false: it has none. Logs may
+// share an encoder.
+func NewLog(job wire.JobID, n int, encoder *wire.OutputEncoder, current func(m int) (wire.MapOutput, bool)) *Log {
 	return &Log{
-		job: job, maps: n, current: current, readers: make(map[int]*Reader),
+		job: job, maps: n, current: current, encoder: encoder, readers: make(map[int]*Reader),
 		pages: make([]page, (n+wire.OutputsPage-1)/wire.OutputsPage),
 	}
 }
@@ -75,7 +77,7 @@ func (l *Log) Add(o wire.MapOutput) {
 	p := l.changed(o.Map)
 	p.outputs++
 	if l.sums == nil {
-		l.sums = make([]uint64, l.maps)
+		l.sums, l.journal = make([]uint64, l.maps), make([]int32, 0, min(l.maps, 2*minJournal))
 	}
 	l.sums[o.Map] = o.Sum()
 	p.sum += l.sums[o.Map]
@@ -140,17 +142,17 @@ func (l *Log) ForgetAll() {
 func (l *Log) Reader(tracker int) *Reader { return l.readers[tracker] }
 
 func (l *Log) encode(maps func(yield func(m int) bool)) wire.OutputList {
-	var outputs []wire.MapOutput
 	for m := range maps {
 		if o, ok := l.current(m); ok {
-			outputs = append(outputs, o)
+			l.encoder.Add(&o)
 		}
 	}
-	l.encoded += len(outputs)
-	if len(outputs) == 0 {
+	n := l.encoder.Len()
+	l.encoded += n
+	if n == 0 {
 		return wire.OutputList{Job: l.job}
 	}
-	return wire.OutputList{Job: l.job, N: len(outputs), Block: wire.NewOutputBlock(outputs)}
+	return wire.OutputList{Job: l.job, N: n, Block: l.encoder.Block()}
 }
 
 func (l *Log) page(i int) wire.OutputList {
@@ -209,6 +211,9 @@ func (r *Reader) All() {
 func (r *Reader) Pending() bool {
 	return !r.forgotten && (r.pages.Len() > 0 || r.got < r.log.end())
 }
+
+// Waiting reports whether the reader waits in its tracker's Line.
+func (r *Reader) Waiting() bool { return r.waiting }
 
 // next takes the next page or piece. It may have no outputs, if all were withdrawn.
 func (r *Reader) next() wire.OutputList {

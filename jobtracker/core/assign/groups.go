@@ -166,6 +166,16 @@ func (s *line) firstOfEach(classes, phase int) []int32 {
 	return s.firsts
 }
 
+// hasClass reports whether jobs of a class wait that no limit keeps from slots.
+func (s *line) hasClass(c *class, phase int) bool {
+	for _, g := range s.groups {
+		if g.key.classes[phase] == c && !g.full && len(g.order)+len(g.deferred) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // leaveOut leaves out the job that first has returned, if it is still there.
 func (s *line) leaveOut(index int32) {
 	i := s.positions[index].group

@@ -298,3 +298,42 @@ func TestSaveUntilForTwo(t *testing.T) {
 		t.Error("the tracker stays saved, though both large maps have begun")
 	}
 }
+
+// TestSaveEndsWithoutTasks tests that a tracker which was saved for killed attempts is open again as soon as no
+// map with such a request waits: the last one may have begun elsewhere.
+func TestSaveEndsWithoutTasks(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		w := &world{t: t, now: time.Second}
+		w.a = New(w, time.Minute)
+		add := func(offer int64) *simTracker {
+			x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: offer}}
+			w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
+			w.a.SetRack(&x.Tracker, x.rack)
+			w.a.SetOffer(&x.Tracker, x.offers)
+			w.trackers = append(w.trackers, x)
+			w.setTakesWork(x)
+			return x
+		}
+		x := add(4)
+		small := w.addPlain(1, 9, Room{Memory: 1})
+		w.fill()
+		large := w.addPlain(2, 1, Room{Memory: 2})
+		if another {
+			w.addPlain(3, 1, Room{Memory: 2})
+		}
+		w.a.SetPlan(Map, 1, []Target{{&large.Job, 1}, {&small.Job, 9}}, nil)
+		w.a.SaveUntil(&large.Job, Map, &x.Tracker, w.now+time.Hour)
+		w.fill()
+		if _, _, saved := x.Saved(); !saved {
+			t.Fatal("the tracker is not saved while the large map waits")
+		}
+		add(2)
+		w.fill()
+		w.end(small, 0)
+		w.a.MarkChanged(&small.Job)
+		w.fill()
+		if _, _, saved := x.Saved(); len(large.runs) != 1 || saved != another {
+			t.Errorf("%d large maps run on the other tracker; another waits: %v; the tracker is saved: %v", len(large.runs), another, saved)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import "time"
 //
 // It ends with the next slot of the job, or if the job cannot use that tracker any more.
 //
-// The caller may save trackers too, see SaveUntil.
+// The caller may save trackers too, see SaveUntil. That ends when nothing with such a request waits any more.
 
 // saveAfter is how long the first job of a class waits for a slot before a tracker is saved for it.
 const saveAfter = 10 * time.Second
@@ -93,13 +93,19 @@ func (a *Assigner) mayUse(j *Job, phase int, t *Tracker) bool {
 // keepSaved reports whether a tracker stays saved.
 func (a *Assigner) keepSaved(t *Tracker) bool {
 	j, phase := t.savedJob, t.savedPhase
-	if j.dropped || j.pool.Full(phase) || !t.offer.holds(Room{}, j.Request(phase)) {
+	if !t.offer.holds(Room{}, t.savedFor.request) {
 		return false
 	}
 	if t.savedUntil > 0 {
-		return a.cluster.Now() < t.savedUntil
+		return a.cluster.Now() < t.savedUntil && (a.needsSlot(j, phase) || a.phases[phase].line.hasClass(t.savedFor, phase))
 	}
-	return j.waits[phase] && a.phases[phase].free.Has(int(t.index)) && a.mayUse(j, phase, t)
+	return !j.dropped && !j.pool.Full(phase) && j.waits[phase] && a.phases[phase].free.Has(int(t.index)) && a.mayUse(j, phase, t)
+}
+
+// needsSlot reports whether a job has tasks that may be launched, some perhaps only where no slot is free now.
+func (a *Assigner) needsSlot(j *Job, phase int) bool {
+	waiting := !j.dropped && a.ToLaunch(phase, j) > 0 || phase == Map && j.aside.Len() > 0
+	return waiting && a.mayTake(j, phase)
 }
 
 // SaveUntil saves a tracker for one more task with a job's request until a time, unless the line has saved

@@ -6,16 +6,16 @@ import (
 )
 
 // Range has the times between which a job ends in nine of ten cases. They are on the caller's clock.
-// The zero Range is of a job whose end is not known.
+// The zero Range means that the end is not known.
 type Range struct{ Earliest, Likely, Latest time.Duration }
 
-// Standard errors as a fraction of what they are about. [Range] was calibrated with "mrsim forecast".
+// Standard errors as a fraction of what they are about. [Range] was calibrated with "mrsim forecast" and TestRanges.
 const (
 	runsDiffer   = 0.15 // the mean task time of the last job with the same name
 	guessed      = 0.8  // a task time that only other tasks suggest
 	leastError   = 0.04 // a mean of many measured tasks: later tasks have other inputs
 	leastCV      = 0.05 // the deviation of few tasks that happen to take equally long
-	modelError   = 0.1  // the time left: retries, slow task trackers, later jobs
+	modelError   = 0.15 // the time left: retries, slow task trackers, later jobs
 	sharesDiffer = 0.25 // the time that tasks of other jobs take: later jobs and plans change it
 	lastBegins   = 0.2  // when the last tasks begin, in task times
 	shuffleError = 0.3  // the time that the shuffle takes after the maps

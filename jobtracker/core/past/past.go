@@ -71,6 +71,9 @@ func New() Attempts {
 	return Attempts{stored: chunks{size: chunkSize}, maxStored: MaxStored, maxOverflow: MaxOverflow}
 }
 
+// Expect says how many attempts will be stored at least, so that memory for them is allocated only once.
+func (x *Attempts) Expect(n int) { x.stored.expect = min(n, x.maxStored) }
+
 // Stored counts the stored attempts.
 func (x *Attempts) Stored() int { return x.stored.n }
 

@@ -11,19 +11,27 @@ import (
 // a shared one copies it: 100 KB.
 const chunkSize = 1024
 
+// minChunk is how many attempts a chunk has memory for at first.
+const minChunk = 4
+
 // chunks holds attempts in the order of their reports.
 type chunks struct {
 	size   int         // of each chunk but the last one
 	chunks [][]Attempt // a chunk grows by appends, and then is full
 	shared []bool      // chunks that a View may have
 	n      int
+	expect int // how many attempts will come at least: chunks have memory for them at once
 }
 
 // append adds an attempt. A View does not see it, also if it has the chunk.
 func (x *chunks) append(a Attempt) {
 	last := x.n / x.size
 	if last == len(x.chunks) {
-		x.chunks, x.shared = append(x.chunks, nil), append(x.shared, false)
+		room := min(max(x.expect-x.n, minChunk), x.size)
+		x.chunks, x.shared = append(x.chunks, make([]Attempt, 0, room)), append(x.shared, false)
+	}
+	if chunk := x.chunks[last]; len(chunk) == cap(chunk) {
+		x.chunks[last] = append(make([]Attempt, 0, min(2*cap(chunk), x.size)), chunk...)
 	}
 	x.chunks[last] = append(x.chunks[last], a)
 	x.n++

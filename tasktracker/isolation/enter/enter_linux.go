@@ -1,4 +1,4 @@
-package isolation
+package enter
 
 import (
 	"encoding/json"
@@ -6,78 +6,27 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quernmr/quern/tasktracker/account"
+	"github.com/quernmr/quern/tasktracker/account/rights"
 )
 
-// helperName is argument 0 of a helper.
-const helperName = "quern-isolate"
-
-// failed begins the message of a helper that could not execute the program.
-const failed = "cannot isolate the job:"
-
-// entered is set when main has called Enter. Otherwise a helper would run main.
-var entered bool
-
-// Descriptors of a helper.
-const (
-	executable = "/proc/self/fd/5"
-	planFD     = 6
-)
-
-// Pipe returns a pipe with the plan, which the caller closes.
-func (p *Plan) Pipe() (*os.File, error) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
-	from, to, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	go func() { // ends when all readers have closed the pipe
-		_, _ = to.Write(text)
-		to.Close()
-	}()
-	return from, nil
-}
-
-// Command changes a command that executes descriptor 5, so that it runs in namespaces. It gets the plan from
-// a pipe. With an account, it begins as root, which needs no user namespace.
-func Command(cmd *exec.Cmd, plan *os.File, hasAccount bool) {
-	if len(cmd.ExtraFiles) != planFD-3 {
-		panic("isolation: the plan has another descriptor")
-	}
-	cmd.ExtraFiles = append(cmd.ExtraFiles, plan)
-	cmd.Path, cmd.Args = "/proc/self/exe", append([]string{helperName}, cmd.Args...)
-	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-	if hasAccount {
+// init does the work of a helper or probe, if this process is one: it never returns then. Init functions stay on the
+// first thread, to which the capabilities belong.
+func init() {
+	if len(os.Args) == 0 {
 		return
 	}
-	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
-}
-
-// Enter does the work of a helper, if this process is one: it never returns then. Call it first in main.
-func Enter() {
-	entered = true
-	switch {
-	case len(os.Args) == 0:
-		return
-	case os.Args[0] == probeName:
+	switch os.Args[0] {
+	case Name:
+		fmt.Fprintln(os.Stderr, Failed, enter())
+		os.Exit(1)
+	case ProbeName:
 		os.Exit(probe(os.Args[1:]))
-	case os.Args[0] != helperName:
-		return
 	}
-	runtime.LockOSThread() // capabilities belong to a thread
-	fmt.Fprintln(os.Stderr, failed, enter())
-	os.Exit(1)
 }
 
 func enter() error {
@@ -85,11 +34,11 @@ func enter() error {
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	// The system clears it for a thread that is not the first one.
+	// Executing this program may have cleared it.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
 	}
-	if plan.Account == nil {
+	if plan.User == nil {
 		if err := mapUser(plan); err != nil {
 			return err
 		}
@@ -100,18 +49,18 @@ func enter() error {
 	if err := unix.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", plan.Dir, err)
 	}
-	if err := dropCapabilities(plan.Account); err != nil {
+	if err := dropCapabilities(plan.User); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
 	// A new user clears it, and the program must end with the task tracker.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
 	}
-	return fmt.Errorf("execute the program: %w", unix.Exec(executable, os.Args[1:], os.Environ()))
+	return fmt.Errorf("execute the program: %w", unix.Exec("/proc/self/fd/"+strconv.Itoa(ProgramFD), os.Args[1:], os.Environ()))
 }
 
 func readPlan() (*Plan, error) {
-	f := os.NewFile(planFD, "plan")
+	f := os.NewFile(PlanFD, "plan")
 	defer f.Close()
 	text, err := io.ReadAll(f)
 	if err != nil {
@@ -183,7 +132,7 @@ func openTrees(plan *Plan) ([]int, error) {
 		if s.Kind != Bind {
 			continue
 		}
-		fd, err := openTreeAs(plan.Account, &s)
+		fd, err := openTreeAs(plan.User, &s)
 		if err != nil && !s.Optional {
 			return nil, fmt.Errorf("show %s: %w", s.From, err)
 		}
@@ -194,16 +143,16 @@ func openTrees(plan *Plan) ([]int, error) {
 	return trees, nil
 }
 
-// openTreeAs opens what the submission names with the rights of its owner's account.
-func openTreeAs(a *account.Account, s *Step) (fd int, err error) {
-	if a == nil || !s.Named {
+// openTreeAs opens what the submission names with the rights of its owner.
+func openTreeAs(u *rights.User, s *Step) (fd int, err error) {
+	if u == nil || !s.Named {
 		return openTree(s)
 	}
-	if err := a.Enter(); err != nil {
+	if err := u.Enter(); err != nil {
 		return -1, err
 	}
 	fd, err = openTree(s)
-	return fd, errors.Join(err, a.Leave())
+	return fd, errors.Join(err, u.Leave())
 }
 
 // pivot changes the root to the new one, and removes the old one.
@@ -256,12 +205,13 @@ func (b *builder) do(s *Step, tree int) (err error) {
 
 // link makes a symbolic link, unless it is in a shown directory.
 func (b *builder) link(s *Step) error {
-	dir, err := b.walk(filepath.Dir(s.At), true)
+	at := strings.LastIndexByte(s.At, '/')
+	dir, err := b.walk(s.At[:at], true)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	if err := unix.Symlinkat(s.From, dir, filepath.Base(s.At)); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := unix.Symlinkat(s.From, dir, s.At[at+1:]); err != nil && !errors.Is(err, unix.EEXIST) {
 		return err
 	}
 	return nil
@@ -358,9 +308,9 @@ func moveMount(mount, at int) error {
 // securebits: user 0 has no more rights than others, and no capability can be raised again.
 const securebits = 0xef // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE, and all locks
 
-// dropCapabilities takes all capabilities from this thread and from what it executes. Unless the account is nil, the thread
-// gets its user and groups, for which it still needs capabilities.
-func dropCapabilities(a *account.Account) error {
+// dropCapabilities takes all capabilities from this thread and from what it executes. Unless the user is nil, the thread
+// gets it and its groups, for which it still needs capabilities.
+func dropCapabilities(u *rights.User) error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 		return err
 	}
@@ -374,8 +324,8 @@ func dropCapabilities(a *account.Account) error {
 			return err
 		}
 	}
-	if a != nil {
-		if err := a.Become(); err != nil {
+	if u != nil {
+		if err := u.Become(); err != nil {
 			return err
 		}
 		// The session's keyring may have the daemon's Kerberos tickets. A system that forbids this forbids jobs to use keys.
