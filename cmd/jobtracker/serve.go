@@ -24,6 +24,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/pages"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/listen"
@@ -225,11 +226,11 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{
+	api := web.NewServer(pages.Mount(web.New(web.Config{
 		ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Limits: j.limits.web,
 		Identified: j.identity != nil, Admins: j.admins, AdminGroups: j.adminGroups, Groups: j.users.Table, UsersStage: j.usersStage,
 		Metrics: metrics.Handler(j.log, metrics.JobTracker(j.server.Metrics, voters{j.replica})), Profiles: metrics.Profiles(),
-	}), j.access.Names(j.addr, j.listen), j.log, j.audit)
+	})), j.access.Names(j.addr, j.listen), j.log, j.audit)
 	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client, identity.Metrics))

@@ -60,10 +60,7 @@ func (q *query) logs(ctx context.Context) error {
 	if attempts == 0 {
 		return fmt.Errorf("%s: no such attempt", q.args[0])
 	}
-	r := &logReader{query: q, unreachable: make(map[string]error), http: &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
-		TLSClientConfig: q.identity.Dialer(identity.TaskTracker),
-	}}}
+	r := q.newLogReader("")
 	defer r.http.CloseIdleConnections()
 	for _, job := range all {
 		r.token = job.Token
@@ -182,6 +179,14 @@ type logReader struct {
 	unreachable  map[string]error // by address: why it gets no more requests, without a URL
 	read, failed int
 	printed      bool
+}
+
+func (q *query) newLogReader(token string) *logReader {
+	own := *q
+	return &logReader{query: &own, token: token, unreachable: make(map[string]error), http: &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
+		TLSClientConfig: q.identity.Dialer(identity.TaskTracker),
+	}}}
 }
 
 // printLogs prints both logs of an attempt, or the errors of reading them. It returns only errors

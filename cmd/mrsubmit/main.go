@@ -127,6 +127,10 @@ func commands() []command {
 				q.filter.define(q)
 				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},
+		{"ui", "[-port PORT] [-no-browser]", "show the cluster's pages in a browser", uiHelp, queryCommand("ui", 0, 0, (*query).showUI, func(q *query) {
+			q.flags.IntVar(&q.port, "port", 0, "serve at this loopback `port`; 0: any free one")
+			q.flags.BoolVar(&q.noBrowser, "no-browser", false, "only print the address")
+		})},
 		{"trace", "[-o FILE] [-json] JOB|FLOW", "print when and where the attempts of a job ran, as a trace for Perfetto", traceHelp,
 			queryCommand("trace", 1, 1, (*query).trace, func(q *query) {
 				q.flags.StringVar(&q.output, "o", "", "write to this `file` (default standard output)")

@@ -62,6 +62,8 @@ type query struct {
 	limit         int    // jobs to list; 0: all
 	tail          int64  // bytes of each log; 0: all
 	output        string // file of a trace; empty: standard output
+	port          int    // of the pages; 0: any
+	noBrowser     bool
 	filter        jobFilter
 }
 

@@ -88,6 +88,7 @@ func TestAdmission(t *testing.T) {
 		{jt, "GET", "/v1/jobs/" + id + "/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
 		{jt, "GET", "/v1/explain", "", both, false},
+		{jt, "GET", "/v1/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/history", "", both, false},
 		{jt, "GET", "/v1/histories", "", both, false},
 		{jt, "GET", "/v1/cluster", "", both, false},

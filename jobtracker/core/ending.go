@@ -124,6 +124,7 @@ func (l *leader) jobEnded(j *job) {
 	}
 	l.placeFreed()
 	delete(l.jobs, j.facts.N())
+	l.rememberEnded(j)
 	l.limited.quota.Remove(j.facts.N())
 	l.assign.DropJob(&j.assign)
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {

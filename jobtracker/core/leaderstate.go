@@ -65,6 +65,7 @@ type leader struct {
 	overheads  forecast.Overheads
 	forecasts  forecasting
 	counting   counting
+	recent     recentlyEnded
 }
 
 // alarm is a time at which to advance a job.

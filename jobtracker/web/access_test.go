@@ -109,7 +109,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 * len(may); shows != want {
+	if want := 9 * len(may); shows != want {
 		t.Errorf("%d answers about jobs, want %d", shows, want)
 	}
 }

@@ -13,6 +13,7 @@ func TestGolden(t *testing.T) {
 		"leader":       golden.OfJSON(new(LeaderEvent)),
 		"problem":      golden.OfJSON(new(Error)),
 		"attempts":     golden.OfJSON(new(Attempts)),
+		"recent":       golden.OfJSON(new(Recent)),
 		"past-plan":    golden.OfJSON(new(PastPlan)), // of a History; jobs has its Job
 		"explanations": golden.OfJSON(new(Page[Explanation])),
 		"cluster":      golden.OfJSON(new(Cluster)),

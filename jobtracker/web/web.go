@@ -23,7 +23,7 @@
 //	submissions         the user becomes the owner, even if the submission names another one
 //	jobs, histories     all users; of a job that the user may not see, only id, flow, owner, state,
 //	                    pool and time
-//	explain             all users, without the jobs that the user may not see
+//	explain, attempts   all users, without the jobs that the user may not see
 //	events              as jobs; with ids of jobs, as jobs/ID
 //	jobs/ID             users who may see the job, see admission.AccessOf; so its attempts and their
 //	                    token, its explanation, and its history
@@ -86,7 +86,7 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, explain,
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, recent, explain,
 // settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
@@ -125,6 +125,7 @@ type JobTracker interface {
 	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error]                        // all jobs that change after the call; ctx must end
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
+	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)

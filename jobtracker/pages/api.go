@@ -1,0 +1,48 @@
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// problem is an error that a page shows.
+type problem struct {
+	Status int
+	Text   string
+	Leader string // host:port of the leader's API, if another job tracker leads
+}
+
+func (p *problem) Error() string { return p.Text }
+
+func asProblem(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return &problem{Status: http.StatusInternalServerError, Text: err.Error()}
+}
+
+// leaderURL is the page of a request at another job tracker.
+func leaderURL(r *http.Request, addr string) string {
+	u := url.URL{Scheme: "http", Host: addr, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	return u.String()
+}
+
+// get asks the API as the user of a page's request.
+func (h *handler) get(page *http.Request, path string, query url.Values, into any) error {
+	status, err := web.Ask(h.api, page, path, query, into)
+	if err == nil {
+		return nil
+	}
+	p := &problem{Status: status, Text: err.Error()}
+	if e := new(web.Error); errors.As(err, &e) {
+		p.Leader = e.Addr
+	}
+	return p
+}

@@ -1,0 +1,184 @@
+package pages
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// fakeAPI answers each path with a value, and other paths with 404.
+type fakeAPI map[string]any
+
+func (f fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v, ok := f[r.URL.Path]
+	if e, isError := v.(*web.Error); isError {
+		w.WriteHeader(http.StatusMisdirectedRequest)
+		v = e
+	} else if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		v = &web.Error{Code: "not-found", Text: "unknown: " + r.URL.Path}
+	}
+	json.NewEncoder(w).Encode(v)
+}
+
+const hostile = `<script>alert("x")</script><img src=x onerror=alert(1)>`
+
+// hostileAPI has a cluster and a job; each of their texts is HTML with a script.
+func hostileAPI() fakeAPI {
+	job := web.Job{
+		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
+		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
+		Counters: map[string]map[string]int64{hostile: {hostile: 5}}, Settings: web.Settings{Pool: hostile, DeadlineMillis: 15_000},
+	}
+	attempt := web.Attempt{ID: "attempt_7_0001_m_000001_0", Tracker: hostile, State: "failed", Error: hostile, Level: hostile}
+	done := web.Attempt{ID: "attempt_7_0001_m_000002_0", Tracker: "t1", State: "succeeded", TookMillis: 2000, Level: "node-local"}
+	runs := web.Attempt{ID: "attempt_7_0001_m_000003_0", Tracker: hostile, State: "running", Began: testNow.Add(-30 * time.Second)}
+	explanation := web.Explanation{
+		Job: "job_7_0001", Name: hostile, Pool: hostile, Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}},
+		Phases: []web.Phase{{Phase: "map", Source: hostile, Tasks: 4, Done: 3, Target: 2, Place: 1, Of: 1, End: testNow.Add(time.Minute)}},
+	}
+	past := web.History{Job: web.Job{ID: "job_7_0000", Name: hostile, State: "succeeded", Error: hostile, ElapsedMillis: 5000, Counters: job.Counters}, Output: hostile, Attempts: []web.Attempt{attempt, done}}
+	return fakeAPI{
+		"/v1/cluster": web.Cluster{
+			ID: hostile, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
+			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Excluded: hostile, Trouble: hostile, Rack: hostile}},
+			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}, Pools: []web.Pool{{Name: hostile, Max: [2]int{-1, 3}}}},
+			Drains:   []web.Drain{{Tracker: hostile, Needs: hostile}}, Exclusions: []web.Exclusion{{Tracker: hostile, By: hostile, Reason: hostile}},
+		},
+		"/v1/jobs":                     web.Page[web.Job]{Items: []web.Job{job}},
+		"/v1/attempts":                 web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: job.ID, Attempts: []web.Attempt{runs}}}},
+		"/v1/explain":                  web.Page[web.Explanation]{Items: []web.Explanation{explanation}},
+		"/v1/jobs/job_7_0001":          job,
+		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: []web.Attempt{attempt, done, runs}},
+		"/v1/jobs/job_7_0001/explain":  explanation,
+		"/v1/histories":                web.Histories{Items: []web.History{past, past, past}, Skipped: []string{hostile}},
+		"/v1/jobs/job_7_0000/history":  past,
+	}
+}
+
+func show(t *testing.T, api http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	newHandler(api, func() time.Time { return testNow }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self'") {
+		t.Errorf("%s: content security policy %q", path, got)
+	}
+	return w.Code, w.Body.String()
+}
+
+// TestHostileTexts checks invariant P1 on every page.
+func TestHostileTexts(t *testing.T) {
+	tags := regexp.MustCompile(`(?i)<script>|<img|\sstyle=|\son[a-z]+=`)
+	for _, path := range []string{"/", "/jobs", "/jobs/job_7_0001", "/jobs/job_7_0000", "/scheduler", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E", "/jobs/job_7_0001/attempts/%3Cscript%3E/stderr"} {
+		_, page := show(t, hostileAPI(), path)
+		if found := tags.FindString(strings.ReplaceAll(page, "onerror=alert(1)&gt;", "")); found != "" {
+			t.Errorf("%s has %q:\n%s", path, found, page)
+		}
+		if (path == "/jobs/job_7_0001" || path == "/jobs/job_7_0000") && !strings.Contains(page, "&lt;script&gt;") {
+			t.Errorf("%s does not show the job's name", path)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		path   string
+		status int
+		want   []string
+	}{
+		{"/", 200, []string{"<h1>Cluster</h1>", "1 of 2", "job_7_0001", "map slots: 1 of 2 run, 2 planned"}},
+		{"/jobs", 200, []string{"1 jobs", "3 of 4", `x="400"`, "will be late"}},
+		{"/jobs?sort=colour", 400, []string{"jobs can be sorted by age, done, end, name, owner, pool, state"}},
+		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "Of 1 ended maps: 1 node-local", "maps: the rest", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "15.0 s"}},
+		{"/jobs/job_9_0001", 404, []string{"unknown: /v1/jobs/job_9_0001"}},
+		{"/scheduler", 200, []string{"1 of 1", "job_7_0001"}},
+		{"/history", 200, []string{"Runs of ", "The longest took 5.0 s"}},
+		{"/history/compare?a=job_7_0000&b=job_7_0000", 200, []string{"Median time of a map"}},
+		{"/history/compare?a=job_7_0000", 400, []string{"choose two jobs"}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", 404, []string{"mrsubmit logs job_7_0001 attempt_7_0001_m_000001_0"}},
+		{"/nothing", 404, []string{"no such page: /nothing"}},
+	} {
+		status, page := show(t, hostileAPI(), c.path)
+		if status != c.status {
+			t.Errorf("%s: status %d, want %d", c.path, status, c.status)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%s", c.path, want, page)
+			}
+		}
+	}
+}
+
+// TestFollower: a job tracker that does not lead sends browsers to the leader.
+func TestFollower(t *testing.T) {
+	api := fakeAPI{
+		"/v1/cluster": web.Cluster{Leader: "jt2", Addr: "host2:9001"},
+		"/v1/jobs":    &web.Error{Code: "not-leader", Text: "jt2 leads", Leader: "jt2", Addr: "host2:9001"},
+	}
+	for _, path := range []string{"/", "/jobs?state=failed"} {
+		w := httptest.NewRecorder()
+		New(api).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if got := w.Header().Get("Location"); w.Code != http.StatusTemporaryRedirect || got != "http://host2:9001"+path {
+			t.Errorf("%s: status %d, Location %q", path, w.Code, got)
+		}
+	}
+}
+
+// TestUnchanged: a browser that has a page gets no second copy.
+func TestUnchanged(t *testing.T) {
+	h := newHandler(hostileAPI(), func() time.Time { return testNow })
+	first := httptest.NewRecorder()
+	h.ServeHTTP(first, httptest.NewRequest(http.MethodGet, "/jobs", nil))
+	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
+	r.Header.Set("If-None-Match", first.Header().Get("ETag"))
+	second := httptest.NewRecorder()
+	h.ServeHTTP(second, r)
+	if second.Code != http.StatusNotModified || second.Body.Len() != 0 {
+		t.Errorf("second answer: status %d, %d bytes", second.Code, second.Body.Len())
+	}
+}
+
+// TestMount: the API keeps its paths and all changes.
+func TestMount(t *testing.T) {
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("API")) })
+	for path, want := range map[string]bool{"/v1/jobs": true, "/healthz": true, "/metrics": true, "/debug/pprof/": true, "/assets/style.css": false} {
+		w := httptest.NewRecorder()
+		Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if got := w.Body.String() == "API"; got != want {
+			t.Errorf("%s goes to the API: %v", path, got)
+		}
+	}
+	w := httptest.NewRecorder()
+	Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/jobs", nil))
+	if w.Body.String() != "API" {
+		t.Error("a change goes to the pages")
+	}
+}
+
+// TestSizes: all files of the pages together are at most 300 KB.
+func TestSizes(t *testing.T) {
+	var all int64
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += info.Size()
+	}
+	if all > 300<<10 {
+		t.Errorf("the assets have %d bytes", all)
+	}
+}

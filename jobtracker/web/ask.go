@@ -1,0 +1,43 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// recorded is an answer of a handler in this process.
+type recorded struct {
+	head   http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *recorded) Header() http.Header         { return a.head }
+func (a *recorded) WriteHeader(status int)      { a.status = status }
+func (a *recorded) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// Ask gets a value from an API in this process, with the rights of the user who has sent another
+// request. It returns the status of the answer; of an answer that is not OK, the error is an [Error].
+func Ask(api http.Handler, user *http.Request, path string, query url.Values, into any) (status int, err error) {
+	r, err := http.NewRequestWithContext(user.Context(), http.MethodGet, path, nil)
+	if err != nil {
+		return http.StatusBadRequest, fmt.Errorf("ask %s: %w", path, err)
+	}
+	r.TLS, r.RemoteAddr, r.Host, r.URL.RawQuery = user.TLS, user.RemoteAddr, user.Host, query.Encode()
+	a := &recorded{head: make(http.Header), status: http.StatusOK}
+	api.ServeHTTP(a, r)
+	if a.status != http.StatusOK {
+		e := new(Error)
+		if err := json.Unmarshal(a.body.Bytes(), e); err != nil {
+			return a.status, fmt.Errorf("ask %s: status %d", path, a.status)
+		}
+		return a.status, e
+	}
+	if err := json.Unmarshal(a.body.Bytes(), into); err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("ask %s: read answer: %w", path, err)
+	}
+	return a.status, nil
+}

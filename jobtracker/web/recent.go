@@ -1,0 +1,43 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Recent has the attempts in slots of the jobs that the user may see: those that run, and those that have
+// ended in the last ten minutes under this leader.
+type Recent struct {
+	Items []RecentJob `json:"items"`
+	Since time.Time   `json:"since,omitzero"` // earlier ends are missing
+}
+
+// RecentJob has the attempts of a job.
+type RecentJob struct {
+	Job      string    `json:"job"`
+	Attempts []Attempt `json:"attempts"` // running ones first, then the last ones to end
+}
+
+func (h *handler) recent(ctx context.Context, r *http.Request) (any, error) {
+	if _, err := h.requireLeader(); err != nil {
+		return nil, err
+	}
+	jobs, since, err := h.Server.Recent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, caller := Recent{Items: []RecentJob{}, Since: timeOf(since)}, h.caller(r)
+	for i := range jobs {
+		all := jobs[i].Attempts
+		if len(all) == 0 || !caller.MayView(jobs[i].Owner, jobs[i].Access) {
+			continue
+		}
+		of := RecentJob{Job: all[0].Attempt.Task.Job.String()}
+		for k := range all {
+			of.Attempts = append(of.Attempts, AttemptOf(&all[k]))
+		}
+		answer.Items = append(answer.Items, of)
+	}
+	return answer, nil
+}
