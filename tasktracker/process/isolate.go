@@ -63,6 +63,7 @@ func (p *Starter) Plan(program *workers.Program, dir string) (release func(), er
 	}
 	program.Planned = planned{env, plan}
 	return func() {
+		program.Planned = nil
 		if plan != nil {
 			plan.Close()
 		}
