@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"html/template"
@@ -61,5 +60,3 @@ func part(done, total int64) int64 {
 	}
 	return int64(1000 * float64(done) / float64(total))
 }
-
-func compareText(a, b string) int { return cmp.Compare(a, b) }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -149,10 +150,10 @@ func groupsOf(counters map[string]map[string]int64) []group {
 		for counterName, value := range values {
 			g.Counters = append(g.Counters, counter{counterName, value})
 		}
-		slices.SortFunc(g.Counters, func(a, b counter) int { return compareText(a.Name, b.Name) })
+		slices.SortFunc(g.Counters, func(a, b counter) int { return cmp.Compare(a.Name, b.Name) })
 		all = append(all, g)
 	}
-	slices.SortFunc(all, func(a, b group) int { return compareText(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b group) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 

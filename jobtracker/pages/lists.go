@@ -9,16 +9,17 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// allJobs returns the jobs that a query selects, newest first, and whether it leaves out older ones.
-func (h *handler) allJobs(r *http.Request, query url.Values) (jobs []web.Job, more bool, err error) {
-	for query, after := clone(query), ""; ; {
-		var page web.Page[web.Job]
-		if err := h.get(r, "/v1/jobs", query, &page); err != nil {
+// readList reads a list page by page, until it has at least max items. It reports whether it leaves out some.
+func readList[T any](h *handler, r *http.Request, path string, query url.Values, max int) (all []T, more bool, err error) {
+	query = clone(query)
+	for after := ""; ; {
+		var page web.Page[T]
+		if err := h.get(r, path, query, &page); err != nil {
 			return nil, false, err
 		}
-		jobs = append(jobs, page.Items...)
-		if page.Next == "" || page.Next == after || len(jobs) >= maxJobs {
-			return jobs, page.Next != "", nil
+		all = append(all, page.Items...)
+		if page.Next == "" || page.Next == after || len(all) >= max {
+			return all, page.Next != "", nil
 		}
 		after = page.Next
 		query.Set("after", after)
@@ -31,42 +32,21 @@ func clone(query url.Values) url.Values {
 	return c
 }
 
+// allJobs returns the jobs that a query selects, newest first, and whether it leaves out older ones.
+func (h *handler) allJobs(r *http.Request, query url.Values) (jobs []web.Job, more bool, err error) {
+	return readList[web.Job](h, r, "/v1/jobs", query, maxJobs)
+}
+
 // allAttempts returns a job's attempts by task and number, and whether it leaves out some: it reads a
 // limited number of them, so that a job with many tasks has a page soon.
 func (h *handler) allAttempts(r *http.Request, job string) (attempts []web.Attempt, more bool, err error) {
-	for after := ""; ; {
-		var page web.Attempts
-		if err := h.get(r, "/v1/jobs/"+job+"/attempts", afterQuery(after), &page); err != nil {
-			return nil, false, err
-		}
-		attempts = append(attempts, page.Items...)
-		if page.Next == "" || page.Next == after || len(attempts) >= maxRows {
-			return attempts, page.Next != "", nil
-		}
-		after = page.Next
-	}
-}
-
-func afterQuery(after string) url.Values {
-	if after == "" {
-		return nil
-	}
-	return url.Values{"after": {after}}
+	return readList[web.Attempt](h, r, "/v1/jobs/"+job+"/attempts", nil, maxRows)
 }
 
 // allExplanations explains the jobs that have not ended, at most maxRows of them.
-func (h *handler) allExplanations(r *http.Request) (all []web.Explanation, err error) {
-	for after := ""; ; {
-		var page web.Page[web.Explanation]
-		if err := h.get(r, "/v1/explain", afterQuery(after), &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Items...)
-		if page.Next == "" || page.Next == after || len(all) >= maxRows {
-			return all, nil
-		}
-		after = page.Next
-	}
+func (h *handler) allExplanations(r *http.Request) ([]web.Explanation, error) {
+	all, _, err := readList[web.Explanation](h, r, "/v1/explain", nil, maxRows)
+	return all, err
 }
 
 // recent returns the attempts that run, and those that have just ended, by job.

@@ -222,18 +222,24 @@ func TestFullPoolSavesNothing(t *testing.T) {
 	}
 }
 
+// oneTracker returns a world with one tracker, of four map slots and four units of memory.
+func oneTracker(t *testing.T) (*world, *simTracker) {
+	w := &world{t: t, now: time.Second}
+	w.a = New(w, time.Minute)
+	x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 4}}
+	w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
+	w.a.SetRack(&x.Tracker, x.rack)
+	w.a.SetOffer(&x.Tracker, x.offers)
+	w.trackers = append(w.trackers, x)
+	w.setTakesWork(x)
+	return w, x
+}
+
 // TestSaveUntil tests that no small map begins in the pieces of room that killed attempts leave one after
 // the other, and that this ends with the large map or in time.
 func TestSaveUntil(t *testing.T) {
 	for _, taken := range []bool{true, false} {
-		w := &world{t: t, now: time.Second}
-		w.a = New(w, time.Minute)
-		x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 4}}
-		w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
-		w.a.SetRack(&x.Tracker, x.rack)
-		w.a.SetOffer(&x.Tracker, x.offers)
-		w.trackers = append(w.trackers, x)
-		w.setTakesWork(x)
+		w, x := oneTracker(t)
 		small := w.addPlain(1, 9, Room{Memory: 1})
 		w.fill()
 		large := w.addPlain(2, 1, Room{Memory: 2})
@@ -271,14 +277,7 @@ func TestSaveUntil(t *testing.T) {
 // TestSaveUntilForTwo tests that a tracker which is saved twice stays saved until two large maps have begun: the
 // attempts that were killed for the second one may end after the first has begun.
 func TestSaveUntilForTwo(t *testing.T) {
-	w := &world{t: t, now: time.Second}
-	w.a = New(w, time.Minute)
-	x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 4}}
-	w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
-	w.a.SetRack(&x.Tracker, x.rack)
-	w.a.SetOffer(&x.Tracker, x.offers)
-	w.trackers = append(w.trackers, x)
-	w.setTakesWork(x)
+	w, x := oneTracker(t)
 	small := w.addPlain(1, 9, Room{Memory: 1})
 	w.fill()
 	large := w.addPlain(2, 2, Room{Memory: 2})
