@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestDiskFails: a replica with a full or broken disk fails with an error that names the file. The
@@ -123,6 +124,35 @@ func TestDiskHangs(t *testing.T) {
 	}
 	leader.Replica.closeErr = nil
 	close(hang)
+}
+
+// TestStall: the time in which a process is stopped is not the disk's, each write counts from zero, and
+// a disk that does not answer is found.
+func TestStall(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(0, 0)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	tests := []struct {
+		name   string
+		checks [][2]float64 // the write's begin and the time of the check, in seconds
+		want   float64
+	}{
+		{"short", [][2]float64{{1, 1.25}}, 0.25},
+		{"hangs", [][2]float64{{1, 1.5}, {1, 2}, {1, 2.5}, {1, 3}}, 2},
+		{"stopped", [][2]float64{{1, 1.5}, {1, 61.5}, {1, 62}}, 2},
+		{"stopped before the first check", [][2]float64{{1, 61}}, 1},
+		{"the next write", [][2]float64{{1, 1.5}, {1, 2}, {2.25, 2.5}}, 0.25},
+	}
+	for _, tt := range tests {
+		var w stall
+		var got time.Duration
+		for _, c := range tt.checks {
+			got = w.observe(at(c[0]), at(c[1]), time.Second)
+		}
+		if got.Seconds() != tt.want {
+			t.Errorf("%s: %v, want %v s", tt.name, got, tt.want)
+		}
+	}
 }
 
 // TestLeaderStuck: the replica restarts a raft that leads but refuses all proposals

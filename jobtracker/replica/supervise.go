@@ -29,6 +29,7 @@ func (r *Replica) supervise() {
 	tick := time.NewTicker(jitter(r.cfg.Timeout / 2))
 	defer tick.Stop()
 	p, rounds := progress{index: r.fsm.applied.Load()}, make(rounds)
+	var w stall
 	for {
 		select {
 		case <-r.done:
@@ -39,7 +40,7 @@ func (r *Replica) supervise() {
 		if r.hasFailed() {
 			continue
 		}
-		r.checkDisk()
+		r.checkDisk(&w)
 		r.checkRaft(&p)
 		r.checkNonvoters(rounds)
 		r.checkGrowth()
@@ -48,10 +49,31 @@ func (r *Replica) supervise() {
 
 // checkDisk makes the replica fail if a write takes too long. Otherwise such a leader would renew
 // its lease, and the others would elect no new one.
-func (r *Replica) checkDisk() {
-	if since, writes := r.store.writingSince(); writes && time.Since(since) > r.cfg.writeLimit {
-		r.store.fail(fmt.Errorf("the disk of %s does not answer: a write has taken %v", r.cfg.Dir, time.Since(since).Round(time.Second)))
+func (r *Replica) checkDisk(w *stall) {
+	since, writes := r.store.writingSince()
+	if !writes {
+		return
 	}
+	if took := w.observe(since, time.Now(), r.cfg.Timeout); took > r.cfg.writeLimit {
+		r.store.fail(fmt.Errorf("the disk of %s does not answer: a write has taken %v", r.cfg.Dir, took.Round(time.Second)))
+	}
+}
+
+// stall measures how long a write has taken while this process ran. A process may be stopped, or
+// its machine paused, in the middle of a write; the disk is not to blame for that time.
+type stall struct {
+	since, checked time.Time
+	took           time.Duration
+}
+
+// observe counts the time since the previous check of the same write, but not more than the limit.
+func (w *stall) observe(since, now time.Time, limit time.Duration) time.Duration {
+	if !since.Equal(w.since) {
+		*w = stall{since: since, checked: since}
+	}
+	w.took += min(now.Sub(w.checked), limit)
+	w.checked = now
+	return w.took
 }
 
 // progress has the last applied index, and the restarts of raft since.

@@ -130,17 +130,21 @@ func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	return sealed, index, err
 }
 
-// awaitRotation waits until the segment after a full one was created.
+// awaitRotation waits until the segment after a full one was created. It waits in pieces: of the
+// time in which this process is stopped, at most one piece counts.
 func (f *filer) awaitRotation(wait time.Duration) error {
 	if !f.full.Load() {
 		return nil
 	}
-	select {
-	case err := <-f.rotated:
-		return err
-	case <-time.After(wait):
-		return errors.New("the segment after a full one was not created in time")
+	const pieces = 20
+	for range pieces {
+		select {
+		case err := <-f.rotated:
+			return err
+		case <-time.After(wait / pieces):
+		}
 	}
+	return errors.New("the segment after a full one was not created in time")
 }
 
 // segmentReader reads a segment without an index, and entries of any length.
