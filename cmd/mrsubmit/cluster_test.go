@@ -380,7 +380,7 @@ func TestQueries(t *testing.T) {
 		{"cluster readmit t9", 1, "", `unknown task tracker "t9"`},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
-		{"cluster mend", 2, "", `unexpected argument "mend"; see mrsubmit cluster -h`},
+		{"cluster mend", 2, "", `unknown subcommand "mend"; see mrsubmit cluster -h`},
 	} {
 		code, stdout, stderr := f.run(t, strings.Fields(c.args)...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {

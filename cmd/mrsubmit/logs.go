@@ -29,6 +29,10 @@ const logWait = 10 * time.Second
 const logsHelp = `TASK is the id of a task or of one attempt. Without TASK: the logs of failed attempts or,
 if none failed, of all.`
 
+func logFlags(q *query) {
+	q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")
+}
+
 // logs prints the logs of a job, or of each job of a flow; see logsHelp.
 func (q *query) logs(ctx context.Context) error {
 	ids, _, err := q.firstIDs(ctx)

@@ -84,6 +84,14 @@ func appendPage(list []web.History, skipped []string, p *history.Page) ([]web.Hi
 	return list, skipped
 }
 
+const historySynopsis = "[-n JOBS] [-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-staging URL] [-json] [JOB|FLOW]"
+
+func historyFlags(q *query) {
+	q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
+	q.filter.define(q)
+	q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
+}
+
 // history lists ended jobs, newest first, or prints the histories of a job or flow.
 func (q *query) history(ctx context.Context) error {
 	if q.limit < 0 {
