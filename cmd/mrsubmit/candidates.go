@@ -36,7 +36,11 @@ func ofSchedulers(context.Context, *line) []choice { return plain(menu.Names()) 
 func ofMetrics(context.Context, *line) []choice    { return plain(scheduler.MetricNames()) }
 func ofRules(context.Context, *line) []choice      { return plain(locality.RuleNames()) }
 
-func ofStates(context.Context, *line) []choice {
+// ofStates lists the states of jobs, or those of attempts for mrsubmit attempts.
+func ofStates(_ context.Context, l *line) []choice {
+	if l.flags.Name() == "attempts" {
+		return plain(attemptStates())
+	}
 	var list []choice
 	for s := wire.Waiting; s <= wire.Killed; s++ {
 		list = append(list, choice{s.String(), ""})
@@ -131,6 +135,21 @@ func ofAttempts(ctx context.Context, l *line) (list []choice) {
 			var all *web.Attempts
 			if all, err = q.attempts(ctx, ids[i]); err == nil {
 				list = append(list, attemptChoices(all.Items)...)
+			}
+		}
+	})
+	return list
+}
+
+// ofRunningAttempts lists the attempts that run, of all jobs.
+func ofRunningAttempts(ctx context.Context, l *line) (list []choice) {
+	l.ask(ctx, func(ctx context.Context, q *query) {
+		jobs, err := q.cluster.Recent(ctx)
+		for i := 0; err == nil && i < len(jobs.Items); i++ {
+			for j := range jobs.Items[i].Attempts {
+				if a := &jobs.Items[i].Attempts[j]; attemptRuns(a) {
+					list = append(list, choice{a.ID, a.State + " on " + a.Tracker})
+				}
 			}
 		}
 	})

@@ -49,7 +49,7 @@ func TestBash(t *testing.T) {
 	s.send("PS1=; bind 'set enable-bracketed-paste off'; source <(mrsubmit completion bash); echo rea''dy\n")
 	at := s.await(0, "ready")
 	for _, c := range []struct{ typed, want string }{
-		{"mrsubmit kil\t-rea\tx ", "mrsubmit kill -reason x "},
+		{"mrsubmit susp\t-no\tx ", "mrsubmit suspend -now x "},
 		{"mrsubmit cluster sch\tfle\t", "flex"},
 		{"mrsubmit kill job_7_0002\t", "job_7_0002 "},
 		{"mrsubmit cluster scheduler -metric=sum-stretch-\t", "weighted"},
@@ -89,7 +89,7 @@ func TestZsh(t *testing.T) {
 func TestFish(t *testing.T) {
 	f := newFake(t)
 	for typed, want := range map[string][]string{
-		"mrsubmit kil":            {"kill\tkill jobs, and all jobs of their flows"},
+		"mrsubmit susp":           {"suspend\tgive jobs no more slots; running attempts go on"},
 		"mrsubmit kill job_7_000": {"job_7_0002\tso?rt, running", "job_7_0004\tsoon, running"},
 		"mrsubmit cluster drain ": {"t1\th1, good", "t2\th2, not connected, silent for 1.2s; excluded until"},
 		"mrsubmit run prog":       {"program"},

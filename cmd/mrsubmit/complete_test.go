@@ -34,6 +34,8 @@ func TestComplete(t *testing.T) {
 		{"logs job_7_0001 task", "task_7_0001_m_000000 task_7_0001_m_000001"},
 		{"logs job_7_0001 attempt_7_0001_m_000001", "attempt_7_0001_m_000001_1000"},
 		{"logs nonsense ", ""},
+		{"kill-attempt ", "attempt_7_0002_m_000003_1000"},
+		{"attempts -state run", "running"},
 		{"set job_7_0002 w", "weight="},
 		{"set job_7_0002 pool=e", "pool=etl"},
 		{"set job_7_0002 priority=LOW pr", "priority="},

@@ -45,7 +45,7 @@ func (t *tool) usage(w io.Writer) {
 			group = c.group
 			fmt.Fprintf(w, "\n%s:\n", group)
 		}
-		fmt.Fprintf(w, "  %-10s  %s\n", c.name, c.summary)
+		fmt.Fprintf(w, "  %-12s  %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, `
 mrsubmit COMMAND -h explains a command, with examples. mrsubmit -version prints the version.

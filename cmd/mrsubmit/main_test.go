@@ -154,12 +154,12 @@ func TestCommandLine(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{nil, 0, 2, "", "  run         run a job and wait"},
-		{[]string{"help"}, 0, 0, "  run         run a job and wait", ""},
+		{nil, 0, 2, "", "  run           run a job and wait"},
+		{[]string{"help"}, 0, 0, "  run           run a job and wait", ""},
 		{[]string{"-h"}, 0, 0, "Run and change jobs:", ""},
 		{[]string{"-version"}, 0, 0, "job protocol 2\n", ""},
-		{[]string{"help", "help"}, 0, 0, "  run         run a job and wait", ""}, // an earlier build recursed forever
-		{[]string{"-h", "-h"}, 0, 0, "  run         run a job and wait", ""},
+		{[]string{"help", "help"}, 0, 0, "  run           run a job and wait", ""}, // an earlier build recursed forever
+		{[]string{"-h", "-h"}, 0, 0, "  run           run a job and wait", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
 		{[]string{"help", "walk"}, 0, 2, "", `unknown command "walk"`},
