@@ -26,6 +26,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -69,6 +70,7 @@ type tool struct {
 	embedded       startCluster
 	colors         io.Writer // standard output for text with colors; nil: no colors
 
+	poll    time.Duration           // pause between looks at logs that grow; 0: the usual one
 	inspect func(set *flag.FlagSet) // if not nil, parse only calls it: see complete.go
 }
 

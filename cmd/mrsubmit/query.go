@@ -49,6 +49,8 @@ type query struct {
 	newScheduling wire.Scheduling
 	limit         int    // jobs to list; 0: all
 	tail          int64  // bytes of each log; 0: all
+	lines         int    // of each log; negative: all
+	follow        bool   // logs goes on until the job ends
 	output        string // file of a trace; empty: standard output
 	port          int    // of the pages; 0: any
 	noBrowser     bool

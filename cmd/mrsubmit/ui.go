@@ -84,8 +84,7 @@ func (q *query) attemptLog(ctx context.Context, job, attempt, stream string) (io
 		return nil, fmt.Errorf("%s has no %s", job, attempt)
 	}
 	r := q.newLogReader(all.Token)
-	r.tail = logBytes
-	body, err := r.open(ctx, &all.Items[i], stream)
+	body, _, err := r.open(ctx, &all.Items[i], stream, logPart{tail: logBytes})
 	if err != nil {
 		r.http.CloseIdleConnections()
 		return nil, err
