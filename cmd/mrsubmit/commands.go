@@ -106,6 +106,8 @@ func commands() []command {
 			query: (*query).ls, offline: onlyPaths, min: 1, max: anyNumber, words: []candidate{ofOutputs},
 			examples: []string{"ls job_1764000000_0001", "ls hdfs:///counts"}},
 
+		{name: "top", group: cluster, synopsis: "", summary: "show the cluster and its jobs on the terminal, as they change", help: topHelp,
+			query: (*query).top, examples: []string{"top"}},
 		{name: "ui", group: cluster, synopsis: "[-port PORT] [-no-browser]", summary: "show the cluster's pages in a browser", help: uiHelp,
 			query: (*query).showUI, flags: uiFlags, examples: []string{"ui", "ui -port 8088 -no-browser"}},
 		{name: "cluster", group: cluster, synopsis: "[-json] | SUBCOMMAND …", summary: "show the cluster, or change it with a subcommand", help: clusterHelp(),
