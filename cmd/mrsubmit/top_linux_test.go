@@ -35,7 +35,7 @@ func TestTop(t *testing.T) {
 			if c.name == "wide" && !strings.Contains(s.text(), "\x1b[36m") {
 				t.Errorf("it has no colors: %q", s.text())
 			}
-			s.send("/soon\rq") // while a filter is typed, q is a part of it
+			s.send("/soon\rq")         // while a filter is typed, q is a part of it
 			s.await(at, "\x1b[?1049l") // the screen before
 			if err := cmd.Wait(); err != nil {
 				t.Error(err)

@@ -21,9 +21,10 @@ func (l *leader) logJob(f *facts.Job, text string, args ...any) {
 }
 
 // logAttempt logs a line about an attempt of a job that goes on. Of the warnings, and of the other lines,
-// there are only some a minute for each job, since jobs may have very many attempts.
+// there are only some a minute for each job, since jobs may have very many attempts. Attempts without a slot
+// have no other lines than warnings.
 func (l *leader) logAttempt(j *job, warn bool, text string, id wire.AttemptID, tracker string, args ...any) {
-	if !id.Task.Kind.Slotted() || j.facts.Stopping() || j.facts.Ended() {
+	if !warn && !id.Task.Kind.Slotted() || j.facts.Stopping() || j.facts.Ended() {
 		return
 	}
 	limit := &j.tally.lines

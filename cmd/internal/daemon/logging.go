@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 )
 
 // Logging says what a daemon logs, and in which format.
@@ -40,7 +41,7 @@ func (l *Logging) Logger(w io.Writer) *slog.Logger {
 	}
 	options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
-		case error, slog.Level: // the handler writes them as texts
+		case error, slog.Level, time.Time: // the handler writes them as texts
 		case fmt.Stringer: // ids and durations, as in the text format
 			a.Value = slog.StringValue(v.String())
 		}
