@@ -12,7 +12,7 @@ type command struct {
 	group    string // in the list of commands
 	synopsis string // its arguments
 	summary  string
-	help     string      // for the command's own help; empty: the summary
+	help     string      // comes after the summary in the command's own help
 	examples []string    // command lines without mrsubmit
 	words    []candidate // completes the arguments that are not flags, the last one all further ones
 

@@ -173,7 +173,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 does not belong to job_7_0001"},
 		{[]string{"help", "logs"}, 0, 0, "-tail bytes", ""},
 		{[]string{"help", "cluster"}, 0, 0, "mrsubmit cluster recover -data DIR", ""},
-		{[]string{"cluster", "drain", "-h"}, 0, 0, "usage: mrsubmit cluster drain [-wait] [-json] TRACKER\n\nThe task tracker", ""},
+		{[]string{"cluster", "drain", "-h"}, 0, 0, "usage: mrsubmit cluster drain [-wait] [-json] TRACKER\n\nTake a task tracker out of service without loss.\n\nThe task tracker", ""},
 		{[]string{"cluster", "recover", "-data", dir}, 0, 2, "", "mrsubmit cluster recover: -data, -id and -raft are needed; see mrsubmit cluster recover -h"},
 		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b"}, 0, 2, "", "missing port"},
 		{[]string{"cluster", "recover", "-data", dir, "-id", "a", "-raft", "b:1"}, 0, 1, "", dir},

@@ -36,6 +36,9 @@ func isID(arg string) bool {
 
 // cat prints outputs.
 func (q *query) cat(ctx context.Context) error {
+	if q.json {
+		return usagef("cat prints files as they are: use mrsubmit ls -json for their names")
+	}
 	places, err := q.places(ctx, true)
 	if err != nil {
 		return err

@@ -52,6 +52,7 @@ func TestOutputs(t *testing.T) {
 		{"ls job_6_0042", 0, "BYTES  NAME\n-      file://DIR/out/more/\n2      file://DIR/out/part-r-00007\n2      file://DIR/out/part-r-99999\n2      file://DIR/out/part-r-100000\n", ""},
 		{"ls job_7_0002", 1, "", "job_7_0002 is running: its output appears at its end"},
 		{"ls -json -jobtracker= out/more", 0, "[\n  {\n    \"name\": \"file://DIR/out/more/part-r-00000\",\n    \"bytes\": 2\n  }\n]\n", ""},
+		{"cat -json job_6_0041", 2, "", "cat prints files as they are"},
 		{"ls", 2, "", "too few arguments: want [-json] JOB|FLOW|PATH…"},
 	} {
 		code, stdout, stderr := f.run(t, strings.Split(strings.ReplaceAll(c.args, "DIR", dir), " ")...)

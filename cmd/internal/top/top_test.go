@@ -71,7 +71,7 @@ func TestScreen(t *testing.T) {
 	for _, want := range []string{
 		"jt1 leads, epoch 3; flex sum-response, delay dynamic; jobs: 1 waiting, 1 running\n",
 		"maps    [##########------------------------------] 2 of 8 slots\n", "reduces [----------------------------------------] 0 of 4 slots\n",
-		"2 task trackers, 1 of them not in use, 0 lost\n",
+		"task trackers: 2, of them 1 not in use; 0 lost\n",
 		"JOB         STATE    POOL     MAPS    REDUCES  ELAPSED  ENDS",
 		"job_7_0001  running  etl      3/8 +2  0/0      1m2s     in 28s (4s to 58s), late", "ann    words\n",
 		"job_7_0002  waiting  default  0/0     0/0      7s       -", "so?[2Jrt",

@@ -74,7 +74,7 @@ func (m Model) head() []string {
 		}
 	}
 	lines = append(lines, m.line(plain, "maps    "+m.bar(maps, mapSlots)), m.line(plain, "reduces "+m.bar(reduces, reduceSlots)))
-	trackers := fmt.Sprintf("%d task trackers, %d of them not in use, %d lost", len(c.Trackers), out, len(c.Lost))
+	trackers := fmt.Sprintf("task trackers: %d, of them %d not in use; %d lost", len(c.Trackers), out, len(c.Lost))
 	color := plain
 	if out > 0 {
 		color = yellow
