@@ -69,7 +69,7 @@ func TestFlows(t *testing.T) {
 		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
 		{"status -json flow_7_0005", 0, `[…"id": "job_7_0005"…"id": "job_7_0006"…"id": "job_7_0007"…"flow": "flow_7_0005"…]`, ""},
 		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job: no job of this flow is known\n"},
-		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5", nor of a flow`},
+		{"status flow_7_5", 2, "", `"flow_7_5" is not the id of a job or flow`},
 		{"wait flow_7_0005 job_7_0005", 0, "", "job_7_0005 orders succeeded\n…job_7_0006 sold succeeded…job_7_0007 answer succeeded"},
 		{"kill -reason why flow_7_0005", 0, "", ""},
 		{"suspend flow_7_0005", 0, "", ""},

@@ -167,7 +167,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"list", "-jobtracker", "here"}, 0, 2, "", `address "here" of a job tracker: want host:port`},
 		{[]string{"list", "-jobtracker", "h:1", "more"}, 0, 2, "", `unexpected argument "more"`},
 		{[]string{"status", "-jobtracker", "h:1"}, 0, 2, "", "too few arguments"},
-		{[]string{"status", "-jobtracker", "h:1", "nonsense"}, 0, 2, "", `not an id of a job: "nonsense"`},
+		{[]string{"status", "-jobtracker", "h:1", "nonsense"}, 0, 2, "", `"nonsense" is not the id of a job or flow: mrsubmit list shows them`},
 		{[]string{"kill", "-reasons", "x"}, 0, 2, "", "unknown flag -reasons (did you mean -reason?)"},
 		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "x"}, 0, 2, "", `"x" is not the id of a task or attempt`},
 		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 does not belong to job_7_0001"},
