@@ -53,6 +53,8 @@ func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	return a
 }
 
+func (a *attempt) now() time.Time { return a.worker.opts.Clock() }
+
 func (a *attempt) id() wire.AttemptID { return a.cmd.Attempt }
 
 func (a *attempt) plan() *wire.JobPlan { return &a.sub.Plan.Jobs[a.cmd.Index] }
@@ -278,6 +280,8 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 	if err := work(); err != nil {
 		return err
 	}
+	began := a.now()
+	defer func() { a.result.Completed = a.now().Sub(began) }()
 	if err := a.task.counterError(); err != nil {
 		return err
 	}

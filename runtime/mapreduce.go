@@ -120,12 +120,14 @@ func (a *attempt) runReduce() error {
 	a.counters.Add(wire.TaskCounters, wire.ReduceShuffleBytes, length)
 	a.result.Bytes = length
 	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
+		began := a.now()
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
-			Client: a.worker.opts.Client, OnProgress: func() { a.task.pulse.beat() }})
+			Client: a.worker.opts.Client, OnProgress: func() { a.task.pulse.beat() }, Clock: a.worker.opts.Clock})
 		if err != nil {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}
 		defer merger.Close()
+		opened := a.now().Sub(began) - merger.ReadTime()
 		if err := a.startSkipping(); err != nil {
 			return err
 		}
@@ -138,6 +140,7 @@ func (a *attempt) runReduce() error {
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, nil)
 		a.failedInCode(err, merger.Err(), a.task.outputs.err())
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)
+		a.result.Shuffled = opened + merger.ReadTime()
 		if err = cmp.Or(merger.Err(), err); err != nil {
 			return err
 		}

@@ -25,6 +25,9 @@ type Options struct {
 
 	// Progress is the time between two WorkerProgress messages; 0: half a second.
 	Progress time.Duration
+
+	// Clock measures parts of attempts; nil: time.Now.
+	Clock func() time.Time
 }
 
 // endGrace limits the wait of a worker with InProcess for its attempt's code.
@@ -40,6 +43,9 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 	defer conn.Close()
 	if opts.Progress <= 0 {
 		opts.Progress = 500 * time.Millisecond
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
 	}
 	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
 		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -234,5 +236,33 @@ func TestMergeCanceled(t *testing.T) {
 	}
 	if !errors.Is(m.Err(), enough) || n > blockTarget {
 		t.Fatalf("%d records, then %v", n, m.Err())
+	}
+}
+
+// TestReadTime checks that the time of all reads of blocks counts, and no other time.
+func TestReadTime(t *testing.T) {
+	var recs []rec
+	for range 3000 {
+		recs = append(recs, rec{0, "key", strings.Repeat("x", 100)})
+	}
+	cfg, out := collect(t, Config{Partitions: 1, Memory: 16 << 20}, recs)
+	now := time.Unix(0, 0)
+	m, err := Merge(t.Context(), []wire.Segment{wholePartition(t, cfg.File, 0)}, MergeOptions{Clock: func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.ReadTime() != time.Second {
+		t.Errorf("the first block was read in %v, want 1s", m.ReadTime())
+	}
+	for m.Next() {
+		now = now.Add(time.Hour)
+	}
+	blocks := out.Partitions/blockTarget + 1
+	if want := time.Duration(blocks+1) * time.Second; m.ReadTime() != want { // with the read that finds the end
+		t.Errorf("%d blocks were read in %v, want %v", blocks, m.ReadTime(), want)
 	}
 }

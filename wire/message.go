@@ -314,6 +314,11 @@ type Result struct {
 	Lost      []OutputLost  `msgpack:"Lost"`           // segments that a reduce could not read, so that the reduce itself is not at fault
 	Reads     Reads         `msgpack:"Reads"`          // of input, if the file system names the machines
 	Died      *Position     `msgpack:"Died,omitempty"` // where it failed, if it has Launch.Skip and its code or process failed within a record
+
+	// Parts of Took, for SlotTime.
+	Started   time.Duration `msgpack:"Started,omitempty"`   // from launch until a worker had it, measured by the tracker
+	Shuffled  time.Duration `msgpack:"Shuffled,omitempty"`  // of a reduce: opening and reading its partition
+	Completed time.Duration `msgpack:"Completed,omitempty"` // completing the output, with the wait for the grant
 }
 
 // Skip is what an attempt skips of its input.

@@ -190,6 +190,12 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		}
 	case "took":
 		r.Result.Took = duration(a.Vals[0])
+	case "started":
+		r.Result.Started = duration(a.Vals[0])
+	case "shuffled":
+		r.Result.Shuffled = duration(a.Vals[0])
+	case "completed":
+		r.Result.Completed = duration(a.Vals[0])
 	case "read":
 		for i, d := range strings.Split(a.Vals[0], "/") {
 			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Took = duration(d)

@@ -169,6 +169,9 @@ func renderReports(reports []wire.Report) string {
 			if o := r.Result.Output; o != nil {
 				fmt.Fprintf(&b, " output=%d@%s", o.Digest, o.Addr)
 			}
+			if r.Result.Started > 0 {
+				fmt.Fprintf(&b, " started=%v", r.Result.Started)
+			}
 			if r.Result.Error != "" {
 				fmt.Fprintf(&b, " %q", r.Result.Error)
 			}
