@@ -38,6 +38,7 @@ type attempt struct {
 	bytesTotal  atomic.Int64 // bytes to read
 	split       atomic.Pointer[Split]
 	bytesMerged atomic.Int64              // bytes of merged records read
+	hot         atomic.Pointer[wire.Hot]  // hot groups of a reduce; nil: none
 	aliveUntil  atomic.Pointer[time.Time] // until then the attempt counts as active; nil: only while it shows activity
 }
 
@@ -94,6 +95,7 @@ func (a *attempt) run() error {
 	if err != nil {
 		return err
 	}
+	a.result.Hot = a.hot.Load()
 	if a.id().Task.Kind != wire.Setup { // a setup attempt runs the job's code only on a sample
 		a.result.Counters = a.total()
 	}
@@ -188,7 +190,7 @@ const maxStatus = 1 << 10
 // must fit into a message.
 func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Truncate(err.Error(), wire.MaxText)
-	r := wire.Result{Error: cause, Bytes: a.progress().Done,
+	r := wire.Result{Error: cause, Bytes: a.progress().Done, Hot: a.hot.Load(),
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge), BadInput: isBadInput(err)}
 	s := a.split.Load()
 	if a.inCode && !r.Fatal {

@@ -132,12 +132,13 @@ func (a *attempt) runReduce() error {
 			return err
 		}
 		defer a.skip.close()
-		counted := &countedRecords{Merger: merger, attempt: a}
+		counted := &countedRecords{Merger: merger, attempt: a, groups: NewGroups(length)}
 		var in Records = counted
 		if a.skip != nil {
 			in = &groupRecords{counted, a.skip}
 		}
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, nil)
+		a.hot.Store(counted.groups.Hot(a.hot.Load()))
 		a.failedInCode(err, merger.Err(), a.task.outputs.err())
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)
 		a.result.Shuffled = opened + merger.ReadTime()
@@ -153,18 +154,25 @@ type countedRecords struct {
 	*shuffle.Merger
 	attempt *attempt
 	records int64
+	groups  *Groups
 }
 
 func (m *countedRecords) Next() bool {
 	if m.attempt.task.pulse.requested.Load() {
 		m.attempt.bytesMerged.Store(m.BytesRead())
+		m.attempt.hot.Store(m.groups.Hot(m.attempt.hot.Load()))
 		if !m.attempt.task.pulse.answer() {
 			return false
 		}
 	}
 	if !m.Merger.Next() {
+		m.groups.Next(0)
 		return false
 	}
+	m.groups.Next(m.Size())
 	m.records++
 	return true
 }
+
+// Groups returns the measurement of groups, for the code that knows them.
+func (m *countedRecords) Groups() *Groups { return m.groups }

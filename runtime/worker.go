@@ -176,6 +176,7 @@ func (a *attempt) startReporting() (stop func()) {
 	wait.Go(func() {
 		tick := time.NewTicker(a.worker.opts.Progress)
 		defer tick.Stop()
+		var sent *wire.Hot
 		for {
 			select {
 			case <-tick.C:
@@ -188,8 +189,12 @@ func (a *attempt) startReporting() (stop func()) {
 			if a.isKeptAlive() {
 				a.task.pulse.beat()
 			}
+			m := &wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()}
+			if hot := a.hot.Load(); hot != sent {
+				m.Hot, sent = hot, hot
+			}
 			// If the stream is lost, the reading side ends the worker.
-			_ = a.worker.conn.Send(&wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()})
+			_ = a.worker.conn.Send(m)
 		}
 	})
 	return func() {

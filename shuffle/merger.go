@@ -108,7 +108,7 @@ func (m *Merger) pass(ctx context.Context, group []wire.Segment, opts MergeOptio
 	}
 	f.Close()
 	m.temps = append(m.temps, f.Name())
-	return MergeTo(ctx, group, f.Name(), opts)
+	return MergeTo(ctx, group, f.Name(), opts, nil)
 }
 
 // BytesRead returns the number of bytes read so far, from the segments or from temporary
@@ -136,8 +136,9 @@ func (m *Merger) Close() error {
 
 // MergeTo merges segments of one partition into a new segment file with one partition, and
 // returns the location of its records. The digest in its index is the sum of the segments'
-// digests. After an error it removes the file.
-func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions) (merged wire.Segment, err error) {
+// digests. largest gets the groups of equal keys; nil: they are not counted. After an error it
+// removes the file.
+func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions, largest *Largest) (merged wire.Segment, err error) {
 	m, err := Merge(ctx, segments, opts)
 	if err != nil {
 		return wire.Segment{}, err
@@ -148,11 +149,15 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 		return wire.Segment{}, err
 	}
 	defer w.abort()
+	groups := grouping{largest: largest}
 	for m.Next() {
+		groups.add(m)
 		if err := w.addEncoded(m.record); err != nil {
 			return wire.Segment{}, err
 		}
+		groups.wrote(m, w)
 	}
+	groups.end()
 	if m.Err() != nil {
 		return wire.Segment{}, m.Err()
 	}

@@ -260,6 +260,7 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 			l.c.noteChange(j.id)
 		}
 		a.bytes, a.digest = r.Bytes, r.Digest
+		l.setHot(j, r.Attempt.Task, r.Hot)
 		l.attemptProgress(a, r.State)
 		return
 	}

@@ -11,7 +11,24 @@ import (
 // detail adds to the status of a job what lists of jobs leave out.
 func (l *leader) detail(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Partitions = j.partitions.sizes.Status(len(j.reduces), len(j.reduces)-j.partitions.ungathered)
+	s.HotKeys = j.partitions.hot.List()
 	s.SlotTime = j.tally.slots.Status(l.wallAt(now), l.assign.LeftSlots(&j.assign, now))
+}
+
+// setHot takes the hot groups that a reduce reports; nil: no others than before.
+func (l *leader) setHot(j *job, id wire.TaskID, hot *wire.Hot) {
+	if hot != nil && id.Kind == wire.Reduce && id.N >= 0 && id.N < len(j.reduces) {
+		j.partitions.hot.Set(id.N, hot)
+		l.c.noteChange(j.id)
+	}
+}
+
+// endHot takes the hot groups of a reduce that has ended. If it succeeded, they are all hot groups there are.
+func (l *leader) endHot(j *job, id wire.TaskID, state wire.AttemptState, r *wire.Result) {
+	if r.Hot == nil && state == wire.AttemptSucceeded && id.Kind == wire.Reduce {
+		j.partitions.hot.Drop(id.N)
+	}
+	l.setHot(j, id, r.Hot)
 }
 
 // Reasons in the Kill of an attempt that another attempt of its task has outrun.

@@ -12,14 +12,19 @@ import (
 //
 //	sizes job1         the sizes of its partitions
 //	slots job1         what its slots did
+//	hot job1           its hot keys
 //
 // It returns false for other verbs.
 func (s *scenario) runDetail(d *datadriven.TestData) bool {
-	if d.Cmd != "sizes" && d.Cmd != "slots" {
+	if d.Cmd != "sizes" && d.Cmd != "slots" && d.Cmd != "hot" {
 		return false
 	}
 	status, _ := s.core.StatusAt(s.now, parseJob(d.CmdArgs[0].Key))
 	switch d.Cmd {
+	case "hot":
+		for _, k := range status.HotKeys {
+			s.printf("p%d %s: %d of %d", k.Partition, k.Key, k.Bytes, k.Of)
+		}
 	case "slots":
 		for _, u := range status.SlotTime.Uses {
 			s.printf("%s %d %v", u.Use, u.Attempts, time.Duration(u.Millis)*time.Millisecond)

@@ -36,6 +36,7 @@ func (l *leader) recordRun(a *attempt, p past.Attempt, r *wire.Result, cause str
 		a.job.tally.killed[phaseOf(kind)]++
 	}
 	p.SetTimes(a.began, l.wall(), r.Took, !l.adopted(a))
+	l.endHot(a.job, a.id.Task, p.State, r)
 	l.countEnd(a, p.State, p.Lost)
 	outrun, again := a.outrun(), a.task.counted
 	switch did, lost := a.job.addEnded(a.task, &p, cause); did {
@@ -62,6 +63,7 @@ func (l *leader) recordLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	case past.Stored: // an omitted one may be a repetition
 		j.addSlotTime(&p, r.Result, false, tk.counted)
 	}
+	l.endHot(j, r.Attempt.Task, r.State, r.Result)
 	if tk.kind == wire.Reduce && r.State == wire.AttemptSucceeded && int(tk.n) < len(j.partitions.homes) {
 		if h := &j.partitions.homes[tk.n]; h.size == 0 { // only the earlier leader knew its home
 			j.partitions.sizes.Set(&h.size, int(tk.n), r.Result.Bytes)

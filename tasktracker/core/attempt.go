@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -39,8 +40,10 @@ type attempt struct {
 	progressAt time.Duration // start of the phase, or last progress
 	activity   uint64        // highest Activity of its worker's messages
 	bytes      wire.Progress
-	digest     uint64 // digest of a reduce's input
-	runs       []*run // input of a reduce
+	digest     uint64    // digest of a reduce's input
+	runs       []*run    // input of a reduce
+	hot        *wire.Hot // hot groups of a reduce; nil: none
+	hotSent    bool      // since the last inventory
 
 	state  wire.AttemptState // final state, set when the end begins
 	result *wire.Result      // set with state
@@ -67,6 +70,10 @@ func (a *attempt) report() *wire.Report {
 		r.State = wire.AttemptReady
 	case final:
 		r.State, r.Result = a.state, a.result
+		return r
+	}
+	if !a.hotSent {
+		r.Hot = a.hot
 	}
 	return r
 }
@@ -415,6 +422,7 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
 	a.setTimes(result, c.now)
+	result.Hot = cmp.Or(result.Hot, a.hot) // if its worker has died, it has reported none
 	if result.Died != nil {
 		result.Died.Changes, result.Died.Digest = a.skipChanges, a.digest
 	}
