@@ -37,22 +37,25 @@ func SkewTexts(job *wire.JobStatus) (lines []string) {
 	for _, k := range job.HotKeys {
 		if named < maxNamedKeys && float64(k.Bytes) >= minNamedKey*mean {
 			named++
-			lines = append(lines, hotKeyText(&k, p.Bytes))
+			lines = append(lines, hotKeyText(&k, job))
 		}
 	}
 	return lines
 }
 
-func hotKeyText(k *wire.HotKey, job int64) string {
-	name, records := "key", "records"
+func hotKeyText(k *wire.HotKey, job *wire.JobStatus) string {
+	name, records, soFar := "key", "records", ""
 	if k.Raw {
 		name = "the key with bytes"
 	}
 	if k.Combined {
 		records = "combined records"
 	}
-	return fmt.Sprintf("%s \"%s\" has %s of the bytes of partition %d and %s of the job's: %s in %d %s",
-		name, OneLine(k.Key), shareText(k.Bytes, k.Of), k.Partition, shareText(k.Bytes, job), Size(k.Bytes), k.Records, records)
+	if !job.State.Ended() {
+		soFar = "so far "
+	}
+	return fmt.Sprintf("%s \"%s\" %shas %s of the bytes of partition %d and %s of the job's: %s in %d %s",
+		name, OneLine(k.Key), soFar, shareText(k.Bytes, k.Of), k.Partition, shareText(k.Bytes, job.Partitions.Bytes), Size(k.Bytes), k.Records, records)
 }
 
 // shareText prints a part of a whole. Both may grow at the same time, so it is at most 100.

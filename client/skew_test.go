@@ -30,10 +30,13 @@ func TestSkew(t *testing.T) {
 		"balanced":     {wire.JobStatus{Partitions: sizes(9<<20, 12, 11)}, nil},
 		"small":        {wire.JobStatus{Partitions: sizes(0, 0, 0)}, nil},
 		"one is large": {wire.JobStatus{Partitions: sizes(6<<20, 40, 7, 6, 6)}, []string{"partition 7 has 40.0 MiB, partition 6 has 7.0 MiB, partition 5 has 6.0 MiB; the median is 6.0 MiB"}},
-		"keys": {wire.JobStatus{Partitions: sizes(9<<20, 12), HotKeys: []wire.HotKey{key("the", 30), raw, combined, key("d", 20), key("e", 1)}}, []string{
+		"keys": {wire.JobStatus{State: wire.Killed, Partitions: sizes(9<<20, 12), HotKeys: []wire.HotKey{key("the", 30), raw, combined, key("d", 20), key("e", 1)}}, []string{
 			`key "the" has 75 % of the bytes of partition 7 and 30 % of the job's: 30.0 MiB in 5 records`,
 			`the key with bytes "?" has 50 % of the bytes of partition 7 and 20 % of the job's: 20.0 MiB in 5 records`,
 			`key "c" has 50 % of the bytes of partition 7 and 20 % of the job's: 20.0 MiB in 5 combined records`,
+		}},
+		"running": {wire.JobStatus{State: wire.Committing, Partitions: sizes(9<<20, 12), HotKeys: []wire.HotKey{key("the", 30)}}, []string{
+			`key "the" so far has 75 % of the bytes of partition 7 and 30 % of the job's: 30.0 MiB in 5 records`,
 		}},
 		"small keys": {wire.JobStatus{Partitions: sizes(9<<20, 12), HotKeys: []wire.HotKey{{Key: "k", Bytes: 90 << 10, Of: 100 << 10}}}, nil},
 		"slots": {wire.JobStatus{SlotTime: &wire.SlotTime{Total: 10_000, Deferred: 2000, Uses: []wire.SlotTook{

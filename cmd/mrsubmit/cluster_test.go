@@ -281,7 +281,7 @@ func TestQueries(t *testing.T) {
 		{"history -owner me job_6_0009", 2, "", "-since select jobs of a list, not of job_6_0009"},
 		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s (6s to 20s), will cost 3 by its SLA, since it ends later than 1m2s\n", ""},
 		{"list -json", 0, `[…"id": "job_7_0003"…"id": "job_7_0001"…"state": "succeeded"`, ""},
-		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  skew: key \"the\" has 25 %…  slot time 9s: maps 100 %\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
+		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  skew: key \"the\" so far has 25 %…  slot time 9s: maps 100 %\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},
 		{"status job_7_0002 -json", 0, `"waitReason": "for a free map slot"`, ""},
@@ -333,7 +333,7 @@ func TestQueries(t *testing.T) {
 			"             1 running attempt is speculative: beside a slow one of the same task\n" +
 			"             2 running attempts are of an earlier leader: times count from this leader's start\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
 			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: it will miss it by about 500ms\n" +
-			"  skew       key \"the\" has 25 % of the bytes of partition 1 and 25 % of the job's: 1.0 MiB in 9 records\n  slot time  9s: maps 100 %\n", ""},
+			"  skew       key \"the\" so far has 25 % of the bytes of partition 1 and 25 % of the job's: 1.0 MiB in 9 records\n  slot time  9s: maps 100 %\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},
