@@ -196,6 +196,10 @@ type JobStatus struct {
 	Flow       FlowID        `msgpack:"Flow"`     // its flow; zero: none
 	StoppedBy  JobID         `msgpack:"With"`     // the job of its flow that failed or was killed, which stopped this one; zero: none
 
+	// After lists the jobs of its flow that write its input, by id. Once all jobs of the flow have ended,
+	// only their histories have it.
+	After []JobID `msgpack:"After,omitempty"`
+
 	GivenUpTasks string   `msgpack:"GivenUpTasks,omitempty"` // tasks that failed for good, and without which the job goes on: "maps 3, 7-9; reduce 0"
 	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles
 }

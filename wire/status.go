@@ -30,6 +30,20 @@ type JobAttempts struct {
 	Token    string          // of the job; empty: an older version ran it
 }
 
+// JobSubmission is what was submitted for a job. Its pointers lead to values that must not be changed.
+type JobSubmission struct {
+	Job      JobID
+	Flow     FlowID // zero: it is alone
+	FlowName string // empty: none, or not known any more
+	Owner    string
+	Access   Access
+	At       int64  // Unix milliseconds
+	View     string // ACLs, in Hadoop's syntax; empty: it has none
+	Modify   string
+	Plan     *JobPlan
+	Program  *Program // nil: an older build has written its history
+}
+
 // Offer is how much of a resource a task tracker offers to attempts in slots. If it is 0, slots alone
 // count.
 type Offer struct {

@@ -28,6 +28,7 @@ import (
 // fakeJobTracker is the leader of a cluster with fixed jobs and trackers.
 type fakeJobTracker struct {
 	recorder
+	otherMethods
 	staging      string
 	addr         string // address of its API, and of the logs of task trackers
 	jobs         []wire.JobStatus
@@ -40,6 +41,9 @@ type fakeJobTracker struct {
 	trackers     []wire.TrackerStatus
 	voters       []web.Voter
 }
+
+// otherMethods has the methods that no test calls.
+type otherMethods struct{ web.JobTracker }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 	if f.clusterCalls++; f.clusterCalls > 3 && len(f.drains) > 0 {

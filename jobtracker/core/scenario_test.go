@@ -441,7 +441,9 @@ func (s *scenario) status(id wire.JobID) string {
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
 	if !st.Flow.IsZero() {
-		s.printf("in %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", stopped by ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
+		s.printf("in %v%s%s", st.Flow,
+			map[bool]string{true: fmt.Sprint(" after ", st.After)}[len(st.After) > 0],
+			map[bool]string{true: fmt.Sprint(", stopped by ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
 	}
 	if st.WaitReason != "" {
 		s.printf("waits %s", st.WaitReason)

@@ -35,7 +35,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
-	s.Flow = c.flowOf(f)
+	s.Flow, s.After = c.flowOf(f), c.inputsOf(f)
 	if f.Reduces() == 0 {
 		s.Maps.Done = f.CommittedTasks()
 	} else {
@@ -66,6 +66,14 @@ func (c *Core) flowOf(f *facts.Job) (id wire.FlowID) {
 		id = wire.FlowID(c.facts.ID(f.Submission().First()))
 	}
 	return id
+}
+
+// inputsOf returns the ids of the jobs from which a job reads output.
+func (c *Core) inputsOf(f *facts.Job) (ids []wire.JobID) {
+	for _, earlier := range c.facts.After(f) {
+		ids = append(ids, c.facts.ID(earlier.N()))
+	}
+	return ids
 }
 
 // setGivenUp adds the tasks that were given up.

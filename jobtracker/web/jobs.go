@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type (
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
 		Flow          string                      `json:"flow,omitempty"`      // id of its flow, if any
+		After         []string                    `json:"after,omitempty"`     // the jobs of its flow that write its input; once all of them have ended, only flows and histories have it
 		StoppedBy     string                      `json:"stoppedBy,omitempty"` // the job of its flow that stopped it
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
@@ -97,6 +99,9 @@ func JobOf(s *wire.JobStatus) Job {
 	if !s.StoppedBy.IsZero() {
 		j.StoppedBy = s.StoppedBy.String()
 	}
+	for _, id := range s.After {
+		j.After = append(j.After, id.String())
+	}
 	return j
 }
 
@@ -118,7 +123,8 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if j.StoppedBy != "" && err == nil {
 		stoppedBy, err = wire.ParseJobID(j.StoppedBy)
 	}
-	if err != nil {
+	after, afterErr := parseJobs(j.After)
+	if err = cmp.Or(err, afterErr); err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	settings, err := j.Settings.toWire()
@@ -126,12 +132,23 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, Flow: flow, After: after, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Prediction: j.Prediction.ToWire(),
 		GivenUpTasks: j.GivenUpTasks, GivenUp: j.GivenUp,
 	}, nil
+}
+
+func parseJobs(texts []string) (ids []wire.JobID, err error) {
+	for _, text := range texts {
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 func stateOf(text string) (wire.State, error) {

@@ -86,7 +86,7 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, recent, explain,
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, flow, history, recent, explain,
 // settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
@@ -128,6 +128,8 @@ type JobTracker interface {
 	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
+	Submission(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobSubmission, error)
+	ProgramBytes(x *wire.JobSubmission) (int64, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
