@@ -50,6 +50,11 @@ func (l *leader) recordLate(t *tracker, j *job, tk *task, r *wire.Report) {
 		p.Level = j.assign.LevelOf(int(tk.n), &t.assign)
 	}
 	j.addEnded(tk, &p, r.Result.Error)
+	if tk.kind == wire.Reduce && r.State == wire.AttemptSucceeded && int(tk.n) < len(j.partitions.homes) {
+		if h := &j.partitions.homes[tk.n]; h.size == 0 { // only the earlier leader knew its home
+			j.partitions.sizes.Set(&h.size, int(tk.n), r.Result.Bytes)
+		}
+	}
 }
 
 // addEnded adds p to the ended attempts of a task, unless the task is a fence.
