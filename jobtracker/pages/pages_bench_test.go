@@ -49,7 +49,7 @@ func largeAPI() fakeAPI {
 		"/v1/histories":                web.Histories{Items: histories},
 		"/v1/jobs/job_7_0001":          large,
 		"/v1/jobs/job_7_0001/explain":  plans[0],
-		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: attempts(maxRows), Next: "attempt_7_0001_m_001000_1000"},
+		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: attempts(maxAttempts), Next: "attempt_7_0001_m_001000_1000"},
 	}
 }
 
