@@ -31,12 +31,16 @@ func (l *loop) watchMachine() {
 }
 
 // load returns the mean number of processes that ran or waited to in the last minute; 0: the system does not tell.
-func load() (minute float64) {
+func load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0
 	}
-	if _, err := fmt.Sscan(string(text), &minute); err != nil {
+	return parseLoad(string(text))
+}
+
+func parseLoad(text string) (minute float64) {
+	if _, err := fmt.Sscan(text, &minute); err != nil || !(minute >= 0) {
 		return 0
 	}
 	return minute
