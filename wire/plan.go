@@ -219,6 +219,9 @@ const (
 	MaxAwaitedJobs = 8
 )
 
+// MaxDisks limits the list of disks in a [Machine].
+const MaxDisks = 64
+
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.
 const MaxTroubles = 20

@@ -44,6 +44,7 @@
 //	health      when a tracker is excluded, and readmitted
 //	profiles    profiles of the last job of each name
 //	past        the attempts of a job that have ended
+//	pastplans   the plans of the last minutes
 //	settings    the job's properties that the job tracker uses
 //	faults      failures of a job's tasks
 //	pieces      long work in pieces, so that no Step takes long
@@ -61,7 +62,7 @@
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go waiting.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
-//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go plansample.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go forecasterrors.go profile.go

@@ -367,7 +367,7 @@ func (s *scenario) runOther(d *datadriven.TestData) {
 	case "staging-removed":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: parseAwaited(values(d, "awaited"))}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: parseAwaited(values(d, "awaited")), Machine: parseMachine(d)}})
 	case "report":
 		r := parseReport(d.CmdArgs[1:])
 		if !s.runsOn(first, r.Attempt) {

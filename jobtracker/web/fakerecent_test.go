@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,4 +16,15 @@ func (f *fake) Recent(ctx context.Context) (all []wire.JobAttempts, since int64,
 		all = append(all, wire.JobAttempts{Owner: s.Owner, Access: s.Access, Attempts: []wire.AttemptStatus{{Attempt: id, State: wire.AttemptRunning}}})
 	}
 	return all, 1000, err
+}
+
+// PastPlans has two samples of maps: of each job, and of none.
+func (f *fake) PastPlans(ctx context.Context) (all [2]pastplans.View, err error) {
+	jobs, _, err := f.Jobs(ctx, core.Query{Oldest: true})
+	s := &pastplans.Sample{At: 1000, Slots: 9}
+	for _, x := range jobs {
+		s.Entries = append(s.Entries, pastplans.Entry{Job: &pastplans.Job{ID: x.ID, Owner: x.Owner, Access: x.Access}, Planned: 4, Used: int32(x.ID.N)})
+	}
+	all[0] = pastplans.View{Samples: []*pastplans.Sample{s, {At: 5000, Slots: 8}}, Since: 1000}
+	return all, err
 }

@@ -86,7 +86,7 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, flow, history, recent, explain,
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, flow, history, recent, plans, explain,
 // settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
@@ -108,6 +108,7 @@ import (
 	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
@@ -126,6 +127,7 @@ type JobTracker interface {
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
+	PastPlans(ctx context.Context) ([2]pastplans.View, error) // maps, reduces
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
 	Submission(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobSubmission, error)

@@ -109,6 +109,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/events?job=job_7_0001&owner=ann", "", "", 400, "not both"},
 		{"GET", "/v1/events?job=x", "", "", 400, "not an id"},
 		{"GET", "/v1/attempts", "", "", 200, `{"items":[{"job":"job_7_0001","attempts":[{"id":"attempt_7_0001_m_000000_1000"`},
+		{"GET", "/v1/plans", "", "", 200, `{"items":[{"phase":"map","since":"1970-01-01T00:00:01Z","times":["1970-01-01T00:00:01Z","1970-01-01T00:00:05Z"],"slots":[9,8],"jobs":[{"job":"job_7_0001","planned":[4,0],"used":[1,0]},`},
 		{"GET", "/v1/explain", "", "", 200, `{"items":[{"job":"job_7_0001"`},
 		{"GET", "/v1/jobs/job_7_0001/explain", "", "", 200, `{"job":"job_7_0001"`},
 		{"GET", "/v1/openapi.json", "", "", 200, `"openapi": "3.1.0"`},
