@@ -37,6 +37,7 @@
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
 //	skew        how unevenly a job's map output is spread
+//	slottime    what a job's slots did
 //	forecast    how long tasks take and when jobs end
 //	announce    which map outputs each home is told, and when
 //	shares      the shuffle shares that trackers were sent

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 )
@@ -10,12 +11,26 @@ import (
 // runDetail runs a verb about what only the status of a single job has:
 //
 //	sizes job1         the sizes of its partitions
+//	slots job1         what its slots did
+//	hot job1           its hot keys
 //
 // It returns false for other verbs.
 func (s *scenario) runDetail(d *datadriven.TestData) bool {
+	if d.Cmd != "sizes" && d.Cmd != "slots" && d.Cmd != "hot" {
+		return false
+	}
+	status, _ := s.core.StatusAt(s.now, parseJob(d.CmdArgs[0].Key))
 	switch d.Cmd {
+	case "hot":
+		for _, k := range status.HotKeys {
+			s.printf("p%d %s: %d of %d", k.Partition, k.Key, k.Bytes, k.Of)
+		}
+	case "slots":
+		for _, u := range status.SlotTime.Uses {
+			s.printf("%s %d %v", u.Use, u.Attempts, time.Duration(u.Millis)*time.Millisecond)
+		}
+		s.printf("= %v; left %v", time.Duration(status.SlotTime.Total)*time.Millisecond, time.Duration(status.SlotTime.Deferred)*time.Millisecond)
 	case "sizes":
-		status, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
 		p := status.Partitions
 		if p == nil {
 			s.printf("not known")
@@ -30,8 +45,6 @@ func (s *scenario) runDetail(d *datadriven.TestData) bool {
 			buckets = append(buckets, fmt.Sprintf("%d-%d: %d", b.From, b.To-1, b.Partitions))
 		}
 		s.printf("largest %s; median %d of %s", strings.Join(largest, " "), p.Median, strings.Join(buckets, ", "))
-	default:
-		return false
 	}
 	return true
 }

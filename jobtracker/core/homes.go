@@ -32,6 +32,7 @@ func newHosting() hosting {
 type partitions struct {
 	homes           []home
 	sizes           skew.Sizes
+	hot             skew.Keys
 	ungathered      int           // partitions that are neither committed nor completely gathered
 	noHomeFound     bool          // the job is in todo.noHomeFound
 	failedAtHome    taskset.Set   // partitions with a reduce that failed at home
@@ -243,7 +244,9 @@ func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
+	j.partitions.hot.Set(r.Partition, r.Hot)
 	h.report = *r
+	h.report.Hot = nil
 	if r.Maps > 0 || r.Complete {
 		j.partitions.sizes.Set(&h.size, r.Partition, r.Bytes)
 	}

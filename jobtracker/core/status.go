@@ -23,7 +23,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	}
 	s = c.predictedStatus(f, now)
 	if c.leader != nil && !f.Ended() {
-		c.leader.detail(c.leader.jobs[f.N()], &s)
+		c.leader.detail(c.leader.jobs[f.N()], &s, max(now, c.now))
 	}
 	return s, true
 }

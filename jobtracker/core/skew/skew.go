@@ -1,7 +1,7 @@
 // Package skew says how unevenly a job's map output is spread, in a bounded form: a job may have a million
 // partitions.
 //
-// Package core reports sizes as homes gather; each report costs O(1). Everything here is deterministic and
+// Package core reports sizes as homes gather, and hot keys as homes merge and reduces read; each report costs O(1). Everything here is deterministic and
 // reads no clock. Nothing is safe for concurrent use.
 //
 // # Invariants
