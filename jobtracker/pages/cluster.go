@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
@@ -54,8 +55,8 @@ func (h *handler) cluster(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	recent, err := h.recent(r)
-	if err != nil {
+	var past web.Plans
+	if err := h.get(r, "/v1/plans", nil, &past); err != nil {
 		return nil, err
 	}
 	plans, err := h.allExplanations(r)
@@ -63,9 +64,12 @@ func (h *handler) cluster(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page.sum(jobs, h.now())
-	for i, phase := range []string{"map", "reduce"} {
-		if s := slotsOf(phase, page.Use[i].Total, recent, plans, h.now()); s != nil {
-			s.name(jobs)
+	names := make(map[string]string)
+	for i := range jobs {
+		names[jobs[i].ID] = jobs[i].Name
+	}
+	for i := range past.Items {
+		if s := slotsOf(&past.Items[i], plans, names, h.now()); s != nil {
 			page.Slots = append(page.Slots, s)
 		}
 	}
@@ -93,17 +97,6 @@ func (p *clusterPage) sum(jobs []web.Job, now time.Time) {
 	p.Running = len(rows)
 	slices.SortStableFunc(rows, sorters["end"])
 	p.Jobs = tableOf(rows[:min(len(rows), shownJobs)], now)
-}
-
-// name names the layers after the jobs that have not ended.
-func (s *stack) name(jobs []web.Job) {
-	for i := range jobs {
-		for k := range s.Layers {
-			if l := &s.Layers[k]; l.Link == "/jobs/"+jobs[i].ID && jobs[i].Name != "" {
-				l.Name = jobs[i].Name
-			}
-		}
-	}
 }
 
 // setLimits keeps the limits that are used, the most used ones first.
@@ -143,6 +136,7 @@ type fleet struct {
 	Before string // link to the rows before
 	After  string // link to the next rows
 	Racks  bool   // the trackers are in several racks
+	Offers bool   // some offer memory or cores beside slots
 }
 
 func fleetOf(c *web.Cluster, from, most int) fleet {
@@ -161,6 +155,7 @@ func fleetOf(c *web.Cluster, from, most int) fleet {
 	if to < len(all) {
 		f.After = "/trackers?from=" + strconv.Itoa(to)
 	}
+	f.Offers = slices.ContainsFunc(all, func(t web.Tracker) bool { return t.Memory != nil || t.Cores != nil })
 	f.Racks = slices.ContainsFunc(all, func(t web.Tracker) bool { return t.Rack != all[0].Rack })
 	return f
 }
@@ -203,3 +198,35 @@ func condition(t *web.Tracker) string {
 
 // Condition is that of a task tracker, for the template.
 func (fleet) Condition(t web.Tracker) string { return condition(&t) }
+
+// Filled is the used part of a disk, and Full the class of its colour.
+func (fleet) Filled(d web.Disk) float64 {
+	if d.Total == 0 {
+		return 0
+	}
+	return 1 - part(d.Free, d.Total)
+}
+
+func (f fleet) Full(d web.Disk) string {
+	if f.Filled(d) >= nearlyFull {
+		return "failed"
+	}
+	return "other"
+}
+
+// nearlyFull is the used part from which a disk is marked.
+const nearlyFull = 0.9
+
+// Faults lists the faults of a task tracker.
+func (fleet) Faults(t web.Tracker) string {
+	var all []string
+	for _, of := range []struct {
+		n    int64
+		what string
+	}{{int64(t.Faults.Attempts), "failed attempts"}, {int64(t.Faults.Outputs), "unread map outputs"}, {t.Faults.Fetches, "failed fetches"}, {int64(t.Faults.Disks), "failed disks"}} {
+		if of.n > 0 {
+			all = append(all, grouped(of.n)+" "+of.what)
+		}
+	}
+	return strings.Join(all, ", ")
+}

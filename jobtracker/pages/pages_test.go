@@ -53,11 +53,15 @@ func hostileAPI() fakeAPI {
 	return fakeAPI{
 		"/v1/cluster": web.Cluster{
 			ID: hostile, Scheduling: web.Scheduling{Metric: "sum-tardiness"}, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
-			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Excluded: hostile, Trouble: hostile, Rack: hostile}},
+			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Load: 1.5, Disks: []web.Disk{{Path: hostile, Failed: hostile}, {Path: "/d", Free: 5 << 30, Total: 100 << 30}}, Faults: web.Faults{Fetches: 3}, Excluded: hostile, Trouble: hostile, Rack: hostile}},
 			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}, Pools: []web.Pool{{Name: hostile, Max: [2]int{-1, 3}}}},
 			Drains:   []web.Drain{{Tracker: hostile, Needs: hostile}}, Exclusions: []web.Exclusion{{Tracker: hostile, By: hostile, Reason: hostile}},
 		},
-		"/v1/jobs":              web.Page[web.Job]{Items: []web.Job{job}},
+		"/v1/jobs": web.Page[web.Job]{Items: []web.Job{job}},
+		"/v1/plans": web.Plans{Items: []web.PlannedPhase{{
+			Phase: "map", Times: []time.Time{testNow.Add(-30 * time.Second)}, Slots: []int{2}, Jobs: []web.PlannedJob{{Job: job.ID, Planned: []int{2}, Used: []int{1}}},
+			Others: web.PlannedOthers{Planned: []int{0}, Used: []int{1}},
+		}}},
 		"/v1/attempts":          web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: job.ID, Attempts: []web.Attempt{runs}}}},
 		"/v1/explain":           web.Page[web.Explanation]{Items: []web.Explanation{explanation}},
 		"/v1/flows/flow_7_0001": web.Flow{ID: "flow_7_0001", Name: hostile, State: "running", Items: []web.Job{job, after}},
@@ -107,7 +111,7 @@ func TestPages(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"/", 200, []string{"<h1>Cluster</h1>", "1<small> of 2</small>", "/jobs/job_7_0001", "1 in use, 2 planned", "1 with troubles"}},
+		{"/", 200, []string{"<h1>Cluster</h1>", "1<small> of 2</small>", "/jobs/job_7_0001", "1 in use, 2 planned", "jobs that you may not see", "1 with troubles", "5.0 GiB free", "3 failed fetches"}},
 		{"/trackers", 200, []string{"1 task trackers"}},
 		{"/trackers?from=x", 400, []string{"want the number of a row"}},
 		{"/jobs", 200, []string{"1 jobs", "3/4", `class="known" x="0.00%" y="6" width="40.00%"`, "will be late", "minimizes <strong>sum-tardiness</strong>", `<a href="?sort=name">Job</a>`, "03:04:00"}},

@@ -4,77 +4,90 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-const (
-	slotsSpan = 10 * time.Minute
-	maxLayers = 20 // jobs with a colour in a chart; the others are one layer
-)
+const maxLayers = 20 // jobs with a colour in a chart; the others are one layer
 
 // slotsOf draws the slots of a phase over time by job: above the line as they were used, below it as the plan
-// had and has them. nil: there is nothing to draw. Complexity: attempts times columns at worst.
-func slotsOf(phase string, slots int, recent *web.Recent, plans []web.Explanation, now time.Time) *stack {
-	begin, end, forecast := now, now, now
-	for _, of := range recent.Items {
-		for i := range of.Attempts {
-			if a := &of.Attempts[i]; phaseOf(a.ID) == phase && !a.Began.IsZero() {
-				begin = earlier(begin, a.Began)
-			}
+// had and has them. names has the names of jobs. nil: there is nothing to draw. Complexity: samples times columns at worst.
+func slotsOf(past *web.PlannedPhase, plans []web.Explanation, names map[string]string, now time.Time) *stack {
+	begin, forecast := now, now
+	for i, at := range past.Times {
+		if begin = at; used(past, i) { // idle slots before it have no place
+			break
 		}
 	}
-	begin = later(begin, later(now.Add(-slotsSpan), recent.Since))
 	for i := range plans {
-		forecast = later(forecast, phaseEnd(&plans[i], phase))
+		forecast = later(forecast, phaseEnd(&plans[i], past.Phase))
 	}
 	// The forecast gets at most half of the width.
-	end = earlier(forecast, now.Add(max(now.Sub(begin), time.Minute)))
+	end := earlier(forecast, now.Add(max(now.Sub(begin), time.Minute)))
 	if !end.After(begin) {
 		return nil
 	}
-	s := &stack{Title: phase + " slots", Axis: axisOf(begin, end), Limit: slots, Mirrored: true}
+	s := &stack{Title: strings.ToUpper(past.Phase[:1]) + past.Phase[1:] + " slots", Axis: axisOf(begin, end), Mirrored: true}
 	s.Now = s.Axis.at(now)
+	if n := len(past.Slots); n > 0 {
+		s.Limit = past.Slots[n-1]
+	}
 	jobs := make(map[string]*layer)
-	of := func(job, name string) *layer {
+	of := func(job string) *layer {
 		l := jobs[job]
 		if l == nil {
-			l = &layer{Name: job, Link: "/jobs/" + job, Class: fill(job), Hatch: hatch(job)}
+			l = &layer{Name: cmp.Or(names[job], job), Link: "/jobs/" + job, Class: fill(job), Hatch: hatch(job)}
 			jobs[job] = l
-		}
-		if name != "" {
-			l.Name = name
 		}
 		return l
 	}
-	for _, r := range recent.Items {
-		for i := range r.Attempts {
-			if a := &r.Attempts[i]; phaseOf(a.ID) == phase {
-				l := of(r.Job, "")
-				l.up.add(&s.Axis, a.Began, earlier(a.Began.Add(millis(a.TookMillis)), now), 1)
-				if running(a) {
-					l.Now++
-				}
-			}
-		}
+	for i := range past.Jobs {
+		of(past.Jobs[i].Job).addPast(s, past.Times, past.Jobs[i].Used, past.Jobs[i].Planned, now)
 	}
 	for i := range plans {
 		x := &plans[i]
 		for k := range x.Phases {
-			if p := &x.Phases[k]; p.Phase == phase && p.Target > 0 && p.Done < p.Tasks {
-				l := of(x.Job, x.Name)
-				l.Planned += p.Target
-				l.down.add(&s.Axis, now, phaseEnd(x, phase), float64(p.Target))
+			if p := &x.Phases[k]; p.Phase == past.Phase && p.Target > 0 && p.Done < p.Tasks {
+				l := of(x.Job)
+				l.Planned = p.Target
+				l.down.add(&s.Axis, now, phaseEnd(x, past.Phase), float64(p.Target))
 			}
 		}
 	}
 	s.setLayers(jobs)
+	others := layer{Name: "jobs that you may not see", Class: "other"}
+	if others.addPast(s, past.Times, past.Others.Used, past.Others.Planned, now); others.up.sum()+others.down.sum() > 0 {
+		s.Layers = append(s.Layers, others)
+	}
 	if len(s.Layers) == 0 {
 		return nil
 	}
 	s.draw()
 	return s
+}
+
+// used reports whether a sample has slots of jobs.
+func used(p *web.PlannedPhase, sample int) bool {
+	some := p.Others.Used[sample]+p.Others.Planned[sample] > 0
+	for i := range p.Jobs {
+		some = some || p.Jobs[i].Used[sample]+p.Jobs[i].Planned[sample] > 0
+	}
+	return some
+}
+
+// addPast adds samples. Each holds until the next one, and the last one until now.
+func (l *layer) addPast(s *stack, times []time.Time, used, planned []int, now time.Time) {
+	for i, from := range times {
+		to := now
+		if i+1 < len(times) {
+			to = times[i+1]
+		}
+		l.up.add(&s.Axis, from, to, float64(used[i]))
+		l.down.add(&s.Axis, from, to, float64(planned[i]))
+		l.Now, l.Planned = used[i], planned[i]
+	}
 }
 
 // setLayers takes the jobs with most slots, by id, and all others as one layer.
