@@ -37,7 +37,7 @@ func layers() [][]string {
 		{"scheduler/...", "locality"},
 		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
-		{"internal/membound"},
+		{"internal/membound", "internal/spelling"},
 	}
 }
 
