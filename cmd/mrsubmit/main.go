@@ -117,6 +117,9 @@ func commands() []command {
 		{"set", "[-json] JOB|FLOW NAME=VALUE…", "change settings of a running job", setHelp, queryCommand("set", 2, 100, (*query).set)},
 		{"counters", "[-json] JOB|FLOW", "print the counters of a job, or of each job of a flow", "", queryCommand("counters", 1, 1, (*query).counters)},
 		{"explain", "[-json] [JOB|FLOW]", "show why jobs have the slots they have, and their predicted ends", explainHelp, queryCommand("explain", 0, 1, (*query).explain)},
+		{"whatif", "[-jobs] [-json]", "predict what each scheduler would make of the jobs that have not ended", whatIfHelp, queryCommand("whatif", 0, 0, (*query).whatIf, func(q *query) {
+			q.flags.BoolVar(&q.eachJob, "jobs", false, "print when each job would end, too")
+		})},
 		{"logs", "[-tail BYTES] [-json] JOB|FLOW [TASK]", "print what attempts wrote to standard output and standard error", logsHelp,
 			queryCommand("logs", 1, 2, (*query).logs, func(q *query) {
 				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")

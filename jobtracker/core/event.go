@@ -121,6 +121,9 @@ type (
 	// TakeCensus asks for a census of the cluster, for metrics. The Reply may come after later Steps.
 	TakeCensus struct{ Token Token }
 
+	// TakeOpenJobs asks for a description of the jobs that have not ended. The Reply may come after later Steps.
+	TakeOpenJobs struct{ Token Token }
+
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -139,13 +142,14 @@ type request interface {
 	token() Token
 }
 
-func (r Submit) token() Token     { return r.Token }
-func (r Change) token() Token     { return r.Token }
-func (r Schedule) token() Token   { return r.Token }
-func (r Drain) token() Token      { return r.Token }
-func (r Exclude) token() Token    { return r.Token }
-func (r TakeCensus) token() Token { return r.Token }
-func (r Kill) token() Token       { return r.Token }
+func (r Submit) token() Token       { return r.Token }
+func (r Change) token() Token       { return r.Token }
+func (r Schedule) token() Token     { return r.Token }
+func (r Drain) token() Token        { return r.Token }
+func (r Exclude) token() Token      { return r.Token }
+func (r TakeCensus) token() Token   { return r.Token }
+func (r TakeOpenJobs) token() Token { return r.Token }
+func (r Kill) token() Token         { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
 // Followers ignore it.
@@ -222,6 +226,7 @@ func (Schedule) event()       {}
 func (Drain) event()          {}
 func (Exclude) event()        {}
 func (TakeCensus) event()     {}
+func (TakeOpenJobs) event()   {}
 func (PoolsRead) event()      {}
 func (SplitsLoaded) event()   {}
 func (StagingRemoved) event() {}
