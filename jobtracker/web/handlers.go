@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
@@ -20,6 +21,8 @@ type handler struct {
 	counters *counters
 	refusals *refusals
 	first    chan struct{} // has a value for each stream of events that reads its first states, see firstLists
+
+	predictions *view[*jobtracker.WhatIf]
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.

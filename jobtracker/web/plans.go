@@ -29,9 +29,9 @@ type (
 
 	// PlannedJob has the slots of a job in each sample.
 	PlannedJob struct {
-		Job     string  `json:"job"`
-		Planned []int `json:"planned"`
-		Used    []int `json:"used"`
+		Job     string `json:"job"`
+		Planned []int  `json:"planned"`
+		Used    []int  `json:"used"`
 	}
 
 	// PlannedOthers sums up the jobs that the user may not see.
@@ -83,6 +83,8 @@ func plannedPhase(v *pastplans.View, kind wire.Kind, visible func(*pastplans.Job
 			p.Jobs[k].Planned[i], p.Jobs[k].Used[i] = int(e.Planned), int(e.Used)
 		}
 	}
-	slices.SortFunc(p.Jobs, func(a, b PlannedJob) int { return cmp.Or(cmp.Compare(len(a.Job), len(b.Job)), cmp.Compare(a.Job, b.Job)) })
+	slices.SortFunc(p.Jobs, func(a, b PlannedJob) int {
+		return cmp.Or(cmp.Compare(len(a.Job), len(b.Job)), cmp.Compare(a.Job, b.Job))
+	})
 	return p
 }

@@ -58,6 +58,8 @@ func (h *handler) routes() []route {
 			operation{"Lists the attempts of all jobs that run or have just ended.", nil, nil, Recent{}}},
 		{"GET /v1/plans", "list plans", readers, skipped, h.jsonHandler(h.plans),
 			operation{"Shows the slots that the plans of the last ten minutes had for each job, and the slots that it had.", nil, nil, Plans{}}},
+		{"GET /v1/scheduling/whatif", "predict schedulers", readers, skipped, h.jsonHandler(h.whatIf),
+			operation{"Predicts what each scheduler would make of the jobs that have not ended: the value of each metric, and the end of each job.", nil, nil, WhatIf{}}},
 		{"GET /v1/events", "watch", readers, watchers, h.events,
 			operation{"Sends server-sent events when jobs change: the jobs with these ids until they all end, or else all that the filters select.", append(filterParameters, jobParameter), nil, contentType(eventsType)}},
 		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster),

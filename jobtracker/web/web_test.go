@@ -117,6 +117,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/events?job=x", "", "", 400, "not an id"},
 		{"GET", "/v1/attempts", "", "", 200, `{"items":[{"job":"job_7_0001","attempts":[{"id":"attempt_7_0001_m_000000_1000"`},
 		{"GET", "/v1/plans", "", "", 200, `{"items":[{"phase":"map","since":"1970-01-01T00:00:01Z","times":["1970-01-01T00:00:01Z","1970-01-01T00:00:05Z"],"slots":[9,8],"jobs":[{"job":"job_7_0001","planned":[4,0],"used":[1,0]},`},
+		{"GET", "/v1/scheduling/whatif", "", "", 200, `{"at":"1970-01-01T00:00:02Z","tookMillis":70,"scheduling":{"scheduler":"fair"},"jobs":1,"submissions":1,"items":[{"scheduler":"fifo","meanResponseSeconds":4,"lastEndSeconds":3,"late":0,"metrics":{"sum-response":3},"plans":2,"jobs":[{"job":"job_7_0001","end":"1970-01-01T00:00:05Z","endMillis":4000}]},{"scheduler":"fair","current":true,"unknown":"it takes long","late":0}],"leftOut":[{"job":"job_7_0001","reason":"it is suspended"}]}`},
 		{"GET", "/v1/explain", "", "", 200, `{"items":[{"job":"job_7_0001"`},
 		{"GET", "/v1/jobs/job_7_0001/explain", "", "", 200, `{"job":"job_7_0001"`},
 		{"GET", "/v1/openapi.json", "", "", 200, `"openapi": "3.1.0"`},

@@ -101,6 +101,7 @@ const (
 	taskEnds kind = iota
 	jobBegins
 	jobEnds
+	otherEnds // an attempt of a job that is not in the replay
 )
 
 func (p *play) add(e event) {
@@ -122,6 +123,14 @@ func newPlay(s *State, needs menu.Needs, plan Planner) *play {
 		p.trackers[i].free, p.index[t.Name] = t.Slots, i
 		for phase, n := range t.Slots {
 			p.slots[phase] += n
+		}
+	}
+	for phase, list := range s.Others {
+		for _, r := range list {
+			if r.Tracker >= 0 {
+				p.occupy(phase, r.Tracker, max(r.Rest, leastSeconds))
+				p.add(event{at: max(r.Rest, leastSeconds), kind: otherEnds, phase: phase, tracker: r.Tracker})
+			}
 		}
 	}
 	for phase, list := range s.Measured {
@@ -186,10 +195,25 @@ func (p *play) begin(j *job, phase, on, tasks int, seconds float64) {
 	w.tasks += tasks
 	w.ends += p.now + seconds
 	if on >= 0 {
-		p.trackers[on].free[phase]--
-		p.trackers[on].ends[phase] = append(p.trackers[on].ends[phase], p.now+seconds)
+		p.occupy(phase, on, p.now+seconds)
 	}
 	p.add(event{at: p.now + seconds, kind: taskEnds, job: j, phase: phase, tracker: on, tasks: tasks})
+}
+
+// occupy occupies a slot of a tracker until a time.
+func (p *play) occupy(phase, on int, until float64) {
+	t := &p.trackers[on]
+	t.free[phase]--
+	t.ends[phase] = append(t.ends[phase], until)
+}
+
+// vacate frees the slot that was occupied until a time.
+func (p *play) vacate(phase, on int, until float64) {
+	t := &p.trackers[on]
+	t.free[phase]++
+	i, last := slices.Index(t.ends[phase], until), len(t.ends[phase])-1
+	t.ends[phase][i] = t.ends[phase][last]
+	t.ends[phase] = t.ends[phase][:last]
 }
 
 // join joins tasks if there are too many. A job keeps at least four rounds of them.
@@ -270,6 +294,8 @@ func (p *play) step() bool {
 			p.hold()
 		case jobEnds:
 			p.jobEnded(e.job)
+		case otherEnds:
+			p.vacate(e.phase, e.tracker, e.at)
 		}
 	}
 	p.fetchAtOnce()
@@ -283,12 +309,7 @@ func (p *play) taskEnded(e *event) {
 	w.tasks -= e.tasks
 	w.ends -= e.at
 	if e.tracker >= 0 {
-		t := &p.trackers[e.tracker]
-		t.free[e.phase]++
-		i := slices.Index(t.ends[e.phase], e.at)
-		last := len(t.ends[e.phase]) - 1
-		t.ends[e.phase][i] = t.ends[e.phase][last]
-		t.ends[e.phase] = t.ends[e.phase][:last]
+		p.vacate(e.phase, e.tracker, e.at)
 	}
 	if !w.known {
 		w.known, p.phases[e.phase].dirty = true, true

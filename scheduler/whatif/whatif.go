@@ -55,7 +55,8 @@ type State struct {
 	SetUp     float64    // seconds from the begin of a job to its first map
 	Usual     [2]float64 // seconds of a task of jobs that are not measured, by phase
 	Pools     *pool.Table
-	Jobs      []Job // by id, without suspended and ended ones
+	Jobs      []Job        // by id, without suspended and ended ones
+	Others    [2][]Running // attempts of other jobs, which keep their slots to their ends; by phase
 	Flows     []scheduler.Flow
 	Measured  [2][]scheduler.Measured // ended tasks by phase, job and tracker, also of ended jobs
 }

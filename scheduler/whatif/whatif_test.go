@@ -78,6 +78,7 @@ func TestPredict(t *testing.T) {
 		{"a running task on a lost tracker keeps no slot", "fifo", on(1, mapsOf(1, 2, 10)), func(s *State) {
 			s.Jobs[0].Phases[Map].Running = []Running{{Tracker: -1, Rest: 30}}
 		}, []float64{30}},
+		{"a running task of another job keeps its slot", "fifo", on(1, mapsOf(1, 2, 10)), func(s *State) { s.Others[Map] = []Running{{Tracker: 0, Rest: 4}} }, []float64{24}},
 		{"the close of jobs", "fifo", on(1, mapsOf(1, 1, 10), mapsOf(2, 1, 10)), func(s *State) { s.Close = 2 }, []float64{12, 22}},
 		{"a job that commits", "fifo", on(1, mapsOf(1, 0, 10), mapsOf(2, 1, 10)), func(s *State) { s.Jobs[0].Closing = 3 }, []float64{3, 10}},
 		{"reduces after maps", "fifo", on(1, mapsOf(1, 2, 10).with(2, 5, 0)), nil, []float64{30}},

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestView: clients share a value for a time, in an epoch. An error is not kept.
+func TestView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made, fail := 0, errors.New("no")
+		var err error
+		v := &view[int]{now: time.Now, keep: func(took time.Duration) time.Duration { return 10 * took }, make: func(context.Context) (int, error) {
+			made++
+			<-time.After(time.Second)
+			return made, err
+		}}
+		get := func(epoch uint64, want int, wantErr error) {
+			t.Helper()
+			if got, err := v.get(t.Context(), epoch); got != want || !errors.Is(err, wantErr) {
+				t.Errorf("got %d, %v, want %d, %v", got, err, want, wantErr)
+			}
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { get(1, 1, nil) })
+		}
+		all.Wait()
+		<-time.After(9 * time.Second)
+		get(1, 1, nil)
+		get(2, 2, nil) // another leader
+		<-time.After(11 * time.Second)
+		err = fail
+		get(2, 3, fail)
+		err = nil
+		get(2, 4, nil)
+	})
+}
+
+// TestViewIsCancelled: a value is made while a client waits for it, and no longer.
+func TestViewIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cancelled atomic.Int32
+		v := &view[int]{now: time.Now, keep: func(time.Duration) time.Duration { return time.Minute }, make: func(ctx context.Context) (int, error) {
+			select {
+			case <-ctx.Done():
+				cancelled.Add(1)
+				return 0, ctx.Err()
+			case <-time.After(10 * time.Second):
+				return 7, nil
+			}
+		}}
+		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		long, cancelLong := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancelLong()
+		var all sync.WaitGroup
+		for _, ctx := range []context.Context{short, long} {
+			all.Go(func() {
+				if _, err := v.get(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a client that left got %v", err)
+				}
+			})
+		}
+		<-time.After(4 * time.Second)
+		synctest.Wait()
+		if cancelled.Load() != 0 {
+			t.Error("it is cancelled although a client waits")
+		}
+		all.Wait()
+		synctest.Wait()
+		if cancelled.Load() != 1 {
+			t.Errorf("cancelled %d times after the last client left", cancelled.Load())
+		}
+		if got, err := v.get(t.Context(), 1); got != 7 || err != nil {
+			t.Errorf("the next client gets %d, %v", got, err)
+		}
+	})
+}
