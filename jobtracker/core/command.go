@@ -34,6 +34,7 @@ type (
 		Jobs     []wire.JobID     // the submitted jobs, after a Submit
 		Census   *census.Census   // after a TakeCensus
 		OpenJobs func() *OpenJobs `msgpack:"-"` // after a TakeOpenJobs; any goroutine may call it
+		Recent   func() *Recent   `msgpack:"-"` // after a TakeRecent; any goroutine may call it
 		Err      error
 	}
 

@@ -124,6 +124,9 @@ type (
 	// TakeOpenJobs asks for a description of the jobs that have not ended. The Reply may come after later Steps.
 	TakeOpenJobs struct{ Token Token }
 
+	// TakeRecent asks for the attempts that run or have ended lately. The Reply may come after later Steps.
+	TakeRecent struct{ Token Token }
+
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -149,6 +152,7 @@ func (r Drain) token() Token        { return r.Token }
 func (r Exclude) token() Token      { return r.Token }
 func (r TakeCensus) token() Token   { return r.Token }
 func (r TakeOpenJobs) token() Token { return r.Token }
+func (r TakeRecent) token() Token   { return r.Token }
 func (r Kill) token() Token         { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
@@ -226,6 +230,7 @@ func (Schedule) event()       {}
 func (Drain) event()          {}
 func (Exclude) event()        {}
 func (TakeCensus) event()     {}
+func (TakeRecent) event()     {}
 func (TakeOpenJobs) event()   {}
 func (PoolsRead) event()      {}
 func (SplitsLoaded) event()   {}
