@@ -23,5 +23,5 @@ func (s *Server) Recent(ctx context.Context) (*core.Recent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Recent(), nil
+	return r.Recent.Get(), nil
 }

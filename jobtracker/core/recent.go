@@ -2,7 +2,6 @@ package core
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/past"
@@ -134,7 +133,7 @@ func (c *collecting) finish() {
 	l, jobs, since, room := c.l, c.jobs, c.since, c.room
 	gone, trackers := l.recent.jobs, slices.Clone(l.fleet.byNumber)
 	c.jobs = nil
-	c.answer(l.c, Reply{Recent: sync.OnceValue(func() *Recent {
+	c.answer(l.c, Reply{Recent: later(func() *Recent {
 		r := &Recent{Since: since}
 		part := room / max(1, len(jobs))
 		for i := range jobs {

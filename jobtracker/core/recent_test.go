@@ -16,7 +16,7 @@ func recentOf(t *testing.T, c *Core) (jobs []wire.JobAttempts, since int64) {
 	}
 	for _, cmd := range commands {
 		if r, ok := cmd.(Reply); ok && r.Recent != nil {
-			return r.Recent().Jobs, r.Recent().Since
+			return r.Recent.Get().Jobs, r.Recent.Get().Since
 		}
 	}
 	t.Fatal("there is no answer")
