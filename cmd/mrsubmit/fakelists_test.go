@@ -19,10 +19,6 @@ func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (al
 	return all, next, err
 }
 
-func (f *fakeJobTracker) Recent(context.Context) ([]wire.JobAttempts, int64, error) {
-	return nil, 0, nil
-}
-
 // Jobs returns pages of one job. All were submitted at the same time.
 func (f *fakeJobTracker) Jobs(_ context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error) {
 	all := slices.Clone(f.jobs)
