@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -52,7 +53,7 @@ func parseState(text string) (wire.State, error) {
 		}
 		all = append(all, s.String())
 	}
-	return 0, usagef("-state %s: want some of %s", text, strings.Join(all, ", "))
+	return 0, usagef("-state %s: want some of %s%s", text, strings.Join(all, ", "), spelling.DidYouMean("", text, all))
 }
 
 // parseSince parses a duration before now, a day, or a time.

@@ -103,7 +103,7 @@ func TestFlows(t *testing.T) {
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
-		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "404"},
+		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "no such log"},
 		{"logs flow_7_0005 task_7_0002_m_000000", 2, "", "task_7_0002_m_000000 does not belong to flow_7_0005"},
 		{"logs -json flow_7_0005", 0, `"id": "attempt_7_0005_…"id": "attempt_7_0006_…"id": "attempt_7_0007_`, ""},
 	} {

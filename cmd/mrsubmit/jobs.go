@@ -16,6 +16,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+const listSynopsis = "[-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-json]"
+
 // list prints a line for each job that the cluster knows and the flags select.
 func (q *query) list(ctx context.Context) error {
 	asked, err := q.filter.query(time.Now())
@@ -168,6 +170,10 @@ func noteTo(notes chan<- string) func(string) {
 		default:
 		}
 	}
+}
+
+func killFlags(q *query) {
+	q.flags.StringVar(&q.reason, "reason", "", "`text` that the job's status will show")
 }
 
 // kill kills jobs, and does not wait until they end.

@@ -24,7 +24,7 @@ func layers() [][]string {
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
-		{"jobtracker", "jobtracker/replica", "jobtracker/pages", "jobtracker/web", "tasktracker"},
+		{"jobtracker", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
 		{"jobtracker/web/seek", "tasktracker/process"},
 		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
@@ -37,7 +37,7 @@ func layers() [][]string {
 		{"scheduler/...", "locality"},
 		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
-		{"internal/membound"},
+		{"internal/membound", "internal/spelling"},
 	}
 }
 

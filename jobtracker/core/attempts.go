@@ -305,6 +305,9 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	if a.killed() && state == wire.AttemptFailed {
 		state = wire.AttemptKilled // the failure and the Kill have crossed
 	}
+	if state == wire.AttemptKilled && a.killed() && l.failedOnRequest(a.id) {
+		state, r = wire.AttemptFailed, &wire.Result{Error: a.reason, Took: r.Took, Bytes: r.Bytes, Reads: r.Reads}
+	}
 	if state != wire.AttemptSucceeded {
 		j.measures.WorkerEnded(t.number)
 	}
@@ -336,6 +339,7 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 			l.suspectTracker(a, ran)
 		}
 	}
+	l.answerEnds(a, state, false)
 	l.allowNextAttempt(a)
 }
 
@@ -344,6 +348,7 @@ func (l *leader) attemptLost(a *attempt) {
 	l.removeAttempt(a.job, a.tracker, a)
 	a.job.measures.WorkerEnded(a.tracker.number)
 	l.recordLost(a)
+	l.answerEnds(a, wire.AttemptKilled, true)
 	l.allowNextAttempt(a)
 }
 

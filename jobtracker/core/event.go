@@ -121,6 +121,16 @@ type (
 	// TakeCensus asks for a census of the cluster, for metrics. The Reply may come after later Steps.
 	TakeCensus struct{ Token Token }
 
+	// EndAttempt kills a running attempt of a map or reduce, or fails it. The Reply comes when the attempt
+	// has ended, or a kill will reach its tracker when that connects.
+	EndAttempt struct {
+		Token   Token
+		By      Caller
+		Attempt wire.AttemptID
+		Fail    bool // it counts as a failure of its task
+		Reason  string
+	}
+
 	// TakeOpenJobs asks for a description of the jobs that have not ended. The Reply may come after later Steps.
 	TakeOpenJobs struct{ Token Token }
 
@@ -145,15 +155,17 @@ type request interface {
 	token() Token
 }
 
-func (r Submit) token() Token       { return r.Token }
-func (r Change) token() Token       { return r.Token }
-func (r Schedule) token() Token     { return r.Token }
-func (r Drain) token() Token        { return r.Token }
-func (r Exclude) token() Token      { return r.Token }
-func (r TakeCensus) token() Token   { return r.Token }
+func (r Submit) token() Token     { return r.Token }
+func (r Change) token() Token     { return r.Token }
+func (r Schedule) token() Token   { return r.Token }
+func (r Drain) token() Token      { return r.Token }
+func (r Exclude) token() Token    { return r.Token }
+func (r TakeCensus) token() Token { return r.Token }
+func (r EndAttempt) token() Token { return r.Token }
+func (r Kill) token() Token       { return r.Token }
+
 func (r TakeOpenJobs) token() Token { return r.Token }
 func (r TakeRecent) token() Token   { return r.Token }
-func (r Kill) token() Token         { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
 // Followers ignore it.
@@ -225,6 +237,7 @@ func (FromTracker) event()    {}
 func (StreamClosed) event()   {}
 func (Submit) event()         {}
 func (Kill) event()           {}
+func (EndAttempt) event()     {}
 func (Change) event()         {}
 func (Schedule) event()       {}
 func (Drain) event()          {}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -11,22 +12,25 @@ import (
 type schedulerPage struct {
 	web.Scheduling
 	NoPlan string
-	Plans  []planRow
+	Plans  []planned
 	Hidden int // jobs that the user may not see
+}
+
+// planned is a job in the plan.
+type planned struct {
+	web.Explanation
+	Rows []planRow // of its phases that have tasks
 }
 
 // planRow is a phase of a job in the plan.
 type planRow struct {
-	Job, Name, Pool string
 	web.Phase
-	Prediction *web.Prediction
-	Holds      []web.Hold
-	First      bool // the first row of its job
+	First bool // the first row of its job
 }
 
 func (h *handler) scheduler(r *http.Request) (any, error) {
-	var cluster web.Cluster
-	if err := h.get(r, "/v1/cluster", nil, &cluster); err != nil {
+	cluster, err := h.led(r)
+	if err != nil {
 		return nil, err
 	}
 	plans, err := h.allExplanations(r)
@@ -34,15 +38,15 @@ func (h *handler) scheduler(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page := &schedulerPage{Scheduling: cluster.Scheduling, NoPlan: cluster.NoPlan, Hidden: max(0, cluster.Jobs-len(plans))}
-	slices.SortStableFunc(plans, func(a, b web.Explanation) int { return rank(&a) - rank(&b) })
-	for i := range plans {
-		x := &plans[i]
-		for k, p := range x.Phases {
-			if p.Tasks == 0 {
-				continue
+	slices.SortStableFunc(plans, func(a, b web.Explanation) int { return cmp.Compare(rank(&a), rank(&b)) })
+	for _, x := range plans[:min(len(plans), rowsOfPage)] {
+		p := planned{Explanation: x}
+		for _, phase := range x.Phases {
+			if phase.Tasks > 0 {
+				p.Rows = append(p.Rows, planRow{phase, len(p.Rows) == 0})
 			}
-			page.Plans = append(page.Plans, planRow{Job: x.Job, Name: x.Name, Pool: x.Pool, Phase: p, Prediction: x.Prediction, Holds: x.Holds, First: k == 0})
 		}
+		page.Plans = append(page.Plans, p)
 	}
 	return page, nil
 }
@@ -57,3 +61,23 @@ func rank(x *web.Explanation) int {
 	}
 	return best
 }
+
+// Ends says when the job ends, by its prediction.
+func (p *planned) Ends() string {
+	x := p.Prediction
+	switch {
+	case x == nil:
+		return ""
+	case x.LikelyMillis == 0:
+		return x.Unknown
+	case p.Submitted.IsZero():
+		return ""
+	}
+	return clockOf(p.Submitted, 0, x.LikelyMillis)
+}
+
+// Late reports whether the job is predicted to miss its deadline.
+func (p *planned) Late() bool { return p.Prediction != nil && p.Prediction.LateMillis > 0 }
+
+// Span is the number of rows of the job.
+func (p *planned) Span() int { return max(1, len(p.Rows)) }
