@@ -38,7 +38,7 @@ func (s *Server) WhatIf(ctx context.Context) (*WhatIf, error) {
 		return nil, err
 	}
 	began := time.Now()
-	x := &WhatIf{OpenJobs: r.OpenJobs()}
+	x := &WhatIf{OpenJobs: r.OpenJobs.Get()}
 	if x.State == nil {
 		return x, nil
 	}

@@ -143,7 +143,7 @@ func (w *world) openJobs() *core.OpenJobs {
 	n.do(func() {
 		n.request(func(t core.Token) core.Event { return core.TakeOpenJobs{Token: t} }, func(r core.Reply) {
 			w.must(r.Err)
-			open = r.OpenJobs()
+			open = r.OpenJobs.Get()
 		})
 	})
 	w.run(func() bool { return open != nil }, w.now+time.Minute)

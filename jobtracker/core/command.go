@@ -31,9 +31,10 @@ type (
 	// Reply answers a request.
 	Reply struct {
 		Token    Token
-		Jobs     []wire.JobID     // the submitted jobs, after a Submit
-		Census   *census.Census   // after a TakeCensus
-		OpenJobs func() *OpenJobs `msgpack:"-"` // after a TakeOpenJobs; any goroutine may call it
+		Jobs     []wire.JobID      // the submitted jobs, after a Submit
+		Census   *census.Census    // after a TakeCensus
+		OpenJobs *Later[*OpenJobs] // after a TakeOpenJobs
+		Recent   *Later[*Recent]   // after a TakeRecent
 		Err      error
 	}
 

@@ -67,7 +67,7 @@
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go forecasterrors.go profile.go
-//	clients            requests.go refused.go limits.go; status.go detail.go explain.go holds.go clusterstatus.go submission.go; pages.go changed.go; counting.go
+//	clients            requests.go refused.go limits.go; status.go detail.go explain.go holds.go clusterstatus.go submission.go; pages.go changed.go; counting.go recent.go whatif.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step

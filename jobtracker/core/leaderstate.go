@@ -66,6 +66,7 @@ type leader struct {
 	forecasts  forecasting
 	counting   counting
 	describing describing
+	collecting collecting
 	recent     recentlyEnded
 }
 
@@ -122,6 +123,7 @@ func (l *leader) endTerm(closed map[Stream]bool) {
 		}
 	}
 	tokens = append(append(tokens, l.counting.tokens...), l.describing.tokens...)
+	tokens = append(tokens, l.collecting.tokens...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -159,6 +161,8 @@ func (l *leader) handle(ev Event) {
 		l.excludeTracker(ev)
 	case TakeCensus:
 		l.takeCensus(ev)
+	case TakeRecent:
+		l.takeRecent(ev)
 	case TakeOpenJobs:
 		l.takeOpenJobs(ev)
 	case PoolsRead:

@@ -31,6 +31,14 @@ func (a *askers) answer(c *Core, r Reply) {
 	a.tokens = nil
 }
 
+// Later is a value that takes long to make: any goroutine may make it, and it is made once.
+type Later[T any] struct{ get func() T }
+
+// Get makes the value, if it is not made yet.
+func (l *Later[T]) Get() T { return l.get() }
+
+func later[T any](get func() T) *Later[T] { return &Later[T]{sync.OnceValue(get)} }
+
 // OpenJobs describes the jobs that have not ended, to predict what another scheduler would make of them.
 type OpenJobs struct {
 	Wall       int64 // Unix milliseconds of State.Now
@@ -77,7 +85,7 @@ func (l *leader) takeOpenJobs(r TakeOpenJobs) {
 	}
 	if n := len(l.order); n > maxOpenJobs {
 		none := &OpenJobs{Wall: l.wall(), Scheduling: l.sharing.Requested, Unknown: fmt.Sprintf("there are %d jobs, a prediction considers at most %d", n, maxOpenJobs)}
-		d.answer(l.c, Reply{OpenJobs: func() *OpenJobs { return none }})
+		d.answer(l.c, Reply{OpenJobs: later(func() *OpenJobs { return none })})
 		return
 	}
 	d.begin(l)
@@ -243,7 +251,7 @@ func (d *describing) finish() {
 	}
 	slots := l.fleet.slots
 	d.out, d.flows, d.measured, d.profiles = nil, nil, [2][]scheduler.Measured{}, nil
-	d.answer(l.c, Reply{OpenJobs: sync.OnceValue(func() *OpenJobs {
+	d.answer(l.c, Reply{OpenJobs: later(func() *OpenJobs {
 		setRests(s, usual)
 		for i, flow := range flows {
 			for k := range flow {

@@ -45,8 +45,8 @@ func TestOpenJobs(t *testing.T) {
 	if len(replies) != 2 || replies[0].Token != 7 || replies[1].Token != 8 || replies[0].Err != nil {
 		t.Fatalf("replies %+v", replies)
 	}
-	x := replies[0].OpenJobs()
-	if x != replies[1].OpenJobs() {
+	x := replies[0].OpenJobs.Get()
+	if x != replies[1].OpenJobs.Get() {
 		t.Error("two requests get two views")
 	}
 	s := x.State
@@ -112,11 +112,11 @@ func TestOpenJobsAreBounded(t *testing.T) {
 	if largest.visited > maxVisited || largest.bytes > maxBytes || steps < 3 {
 		t.Errorf("a Step of %d visits %d entries and allocates %d bytes; want at most %d and %d", steps, largest.visited, largest.bytes, maxVisited, maxBytes)
 	}
-	if x := replies[0].OpenJobs(); x.State == nil || len(x.State.Jobs) != maxOpenJobs {
+	if x := replies[0].OpenJobs.Get(); x.State == nil || len(x.State.Jobs) != maxOpenJobs {
 		t.Errorf("the view has too few jobs: %q", x.Unknown)
 	}
 	c.commit(&facts.Submitted{Submission: wire.Submission{Key: "one more", Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}})
-	if x := takeOpenJobs(c, 2)[0].OpenJobs(); x.State != nil || !strings.Contains(x.Unknown, "there are 2001 jobs") {
+	if x := takeOpenJobs(c, 2)[0].OpenJobs.Get(); x.State != nil || !strings.Contains(x.Unknown, "there are 2001 jobs") {
 		t.Errorf("with too many jobs: %q", x.Unknown)
 	}
 }

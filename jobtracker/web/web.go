@@ -128,7 +128,7 @@ type JobTracker interface {
 	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error]                        // all jobs that change after the call; ctx must end
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
-	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
+	Recent(ctx context.Context) (*core.Recent, error)
 	PastPlans(ctx context.Context) ([2]pastplans.View, error) // maps, reduces
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
