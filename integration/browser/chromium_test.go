@@ -246,7 +246,7 @@ func (p *tab) checkQuiet() {
 func (p *tab) checkFits() {
 	p.t.Helper()
 	if over := eval[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
-		p.t.Errorf("the page is %d pixels wider than the window: %s", over, eval[string](p, `JSON.stringify(Array.from(document.querySelectorAll("body *")).filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.parentElement.closest("section, form, .scrolls")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)))`))
+		p.t.Errorf("the page is %d pixels wider than the window: %s", over, eval[string](p, `JSON.stringify(Array.from(document.querySelectorAll("body *")).filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.parentElement.closest(".scroll, svg")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)))`))
 	}
 }
 

@@ -20,12 +20,18 @@ func mainPages(j *jobs) []page {
 
 func otherPages(j *jobs) []page {
 	return []page{
-		{"ended", "/jobs/" + j.done, []string{"nightly", "succeeded", "Counters"}},
-		{"failed", "/jobs/" + j.failed, []string{"First failure", "has no price"}},
-		{"hostile", "/jobs/" + j.hostile, []string{attack, hostile}},
-		{"scheduler", "/scheduler", []string{"clicks"}},
+		{"trackers", "/trackers", []string{"tt1", "tt2"}},
+		{"ended", "/jobs/" + j.done, []string{"nightly", "succeeded", "Bytes over time", "Times of maps", "What its time in slots went to"}},
+		{"failed", "/jobs/" + j.failed, []string{"First failure", "has no price " + hostile}},
+		{"hostile", "/jobs/" + j.hostile, []string{attack, "Running attempts"}},
+		{"attempts", "/jobs/" + j.running + "/attempts?state=running", []string{"m_000000"}},
+		{"counters", "/jobs/" + j.failed + "/counters", []string{"records " + attack}},
+		{"settings", "/jobs/" + j.hostile + "/settings", []string{"-say", hostile, "mapreduce.job.reduces"}},
+		{"flow", "/flows/" + j.flow, []string{"Jobs in order", "orders", "totals"}},
+		{"scheduler", "/scheduler", []string{"clicks", "Change"}},
+		{"whatif", "/scheduler/whatif", []string{"srpt", "All metrics"}},
 		{"history", "/history", []string{"nightly"}},
-		{"trend", "/history?name=nightly", []string{"nightly"}},
+		{"trend", "/history?name=nightly&exact=", []string{"3 runs that succeeded"}},
 		{"compare", "/history/compare?a=" + j.done + "&b=" + j.other, []string{j.done, j.other}},
 		{"problem", "/jobs/job_1_0001", []string{"cannot be shown"}},
 	}
@@ -44,6 +50,19 @@ func TestOtherPages(t *testing.T) {
 	}
 	w, j := theShared(t)
 	w.check(t, otherPages(j))
+}
+
+// TestFirstFailure: the page of a failed job has the end of the standard error of the attempt that failed first.
+func TestFirstFailure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make compat runs it")
+	}
+	w, j := theShared(t)
+	p := w.tab(t)
+	p.load("/jobs/" + j.failed)
+	p.awaitText("pre.log", "of reduce 0 "+hostile)
+	p.checkInert()
+	p.checkQuiet()
 }
 
 // check opens pages as a user sees them, and checks what all of them promise.

@@ -216,7 +216,7 @@ func theShared(t *testing.T) (*world, *jobs) {
 		shared.world = *w
 		small := w.input(t, "small", 3, 4, 2, 5)
 		for range 3 {
-			w.submit(t, "nightly", small, "--", "-shape", "nightly").Succeed()
+			w.submit(t, "nightly", small, "--", "-shape", "nightly", "-D", "mapreduce.input.fileinputformat.split.maxsize=60", "-D", "mapreduce.job.reduces=3").Succeed()
 		}
 		prices := w.submit(t, "prices", small, "--", "-shape", "prices", "-fails", "prices", "-say", hostile)
 		attacker := w.submit(t, attack, small, "-deadline", "5s", "--", "-shape", attack, "-say", hostile, "-gate", w.gate)

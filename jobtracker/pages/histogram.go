@@ -43,6 +43,9 @@ func (b bin) Tall() int { return max(1, int(96*b.High)) }
 // section 3.6, where few tasks delay the end).
 const stragglerFactor = 2
 
+// Drawn reports whether there are enough values for a drawing.
+func (h *histogram) Drawn() bool { return h.Count >= 3 }
+
 // bins is the number of bars for times, and marks that of labels.
 const bins, marks = 24, 5
 

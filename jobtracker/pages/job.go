@@ -27,6 +27,7 @@ type jobPage struct {
 	Sampled     bool             // the attempts are a sample
 	Unlisted    int              // attempts that the history does not have
 	First       *web.Attempt     // the first failed attempt that is known
+	Running     []web.Attempt    // the attempts that have run longest
 	work
 }
 
@@ -98,8 +99,22 @@ func (h *handler) job(r *http.Request) (any, error) {
 	}
 	setTook(attempts, h.now())
 	page.work = workOf(page.Job, attempts, page.Sampled)
-	page.First = firstFailure(attempts)
+	page.First, page.Running = firstFailure(attempts), longestRunning(attempts)
 	return page, nil
+}
+
+// shownRunning is the number of running attempts that the page shows.
+const shownRunning = 8
+
+// longestRunning returns the running attempts that began first.
+func longestRunning(attempts []web.Attempt) (all []web.Attempt) {
+	for i := range attempts {
+		if running(&attempts[i]) {
+			all = append(all, attempts[i])
+		}
+	}
+	slices.SortStableFunc(all, func(a, b web.Attempt) int { return cmp.Compare(b.TookMillis, a.TookMillis) })
+	return all[:min(len(all), shownRunning)]
 }
 
 func workOf(j *web.Job, attempts []web.Attempt, sampled bool) (w work) {

@@ -59,7 +59,7 @@ function prepare() {
 // selection, places of scrolling and open details stay.
 function merge(now, next) {
   if (now.isEqualNode(next)) return;
-  if (now.dataset?.log) return; // follow has filled it
+  if (now.dataset && "keep" in now.dataset) return; // the script has filled it
   for (const { name, value } of Array.from(next.attributes)) if (now.getAttribute(name) !== value) now.setAttribute(name, value);
   for (const { name } of Array.from(now.attributes)) if (!next.hasAttribute(name) && !(name === "open" || name === "title")) now.removeAttribute(name);
   const before = Array.from(now.childNodes);
