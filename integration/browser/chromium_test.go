@@ -250,12 +250,15 @@ func (p *tab) checkFits() {
 	}
 }
 
-// shoot keeps a screenshot of the whole page, if the test run keeps artifacts.
+// shoot keeps a screenshot of the whole page, if the test run has a directory for it.
 func (p *tab) shoot(name string) {
 	p.t.Helper()
+	if *screenshots == "" {
+		return
+	}
 	image, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	p.must(err)
-	p.must(os.WriteFile(filepath.Join(p.t.ArtifactDir(), name+".png"), image, 0o666))
+	p.must(os.WriteFile(filepath.Join(*screenshots, name+".png"), image, 0o666))
 }
 
 // cost is what a page costs a browser that has nothing of it yet.

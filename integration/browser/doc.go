@@ -10,8 +10,7 @@
 //
 // The tests need a program chromium, chromium-browser, google-chrome or chrome, and skip by name without
 // it. The check of accessibility is axe-core's, which npm downloads once into the cache; only that check is
-// skipped without npm. With -artifacts -outputdir DIR the tests keep a screenshot of each page, light, dark and
-// narrow.
+// skipped without npm. With -screenshots DIR the tests keep a screenshot of each page, light, dark and narrow.
 //
 // Each test that changes the cluster has a cluster of its own. The others share one, see world.
 package browser

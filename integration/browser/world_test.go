@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +20,13 @@ import (
 // directory has the files of all tests; programs has the programs below it.
 var directory, programs string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+// screenshots is the directory for a screenshot of each page; empty: none is kept.
+var screenshots = flag.String("screenshots", "", "`directory` for a screenshot of each page, light, dark and narrow")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	var err error
@@ -45,6 +52,10 @@ var build = sync.OnceValue(func() error {
 	programs = filepath.Join(directory, "programs")
 	if err := os.Mkdir(programs, 0o777); err != nil {
 		return err
+	}
+	all := []string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit", trial.Stages}
+	if len(processes.LinkBuilt(programs, all)) == 0 {
+		return nil
 	}
 	return processes.BuildFrom(filepath.Join("..", ".."), programs, trial.Stages)
 })
