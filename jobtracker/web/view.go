@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 // permissions: handlers leave out what a user may not see.
 type view[T any] struct {
 	make func(ctx context.Context) (T, error)
-	keep func(took time.Duration) time.Duration // how long a value is kept that took so long to make
+	keep func(value T, took time.Duration) time.Duration // how long a value is kept that took so long to make
 	now  func() time.Time
 
 	mu     sync.Mutex
@@ -77,7 +78,7 @@ func (v *view[T]) begin(epoch uint64) *making[T] {
 		defer v.mu.Unlock()
 		now := v.now()
 		if m.err == nil && v.making == m {
-			v.kept = &made[T]{m.value, epoch, now.Add(v.keep(now.Sub(began)))}
+			v.kept = &made[T]{m.value, epoch, now.Add(v.keep(m.value, now.Sub(began)))}
 		}
 		if v.making == m {
 			v.making = nil
@@ -85,4 +86,46 @@ func (v *view[T]) begin(epoch uint64) *making[T] {
 		close(m.done)
 	}()
 	return m
+}
+
+// viewPart is how many times the time that it took to make a value is kept, at least: so clients that always ask for it
+// take at most a fiftieth of a processor.
+const viewPart = 50
+
+// keepFor keeps values for a time, and longer if they took long to make.
+func keepFor[T any](least time.Duration) func(T, time.Duration) time.Duration {
+	return func(_ T, took time.Duration) time.Duration { return max(least, viewPart*took) }
+}
+
+// maxViews is how many values of a [views] are kept.
+const maxViews = 64
+
+// views is a view for each key, of those that were asked for last.
+type views[K comparable, T any] struct {
+	view func(key K) *view[T]
+
+	mu    sync.Mutex
+	byKey map[K]*view[T]
+	order []K // the one that was asked for last is the last
+}
+
+// get returns the value of a key in an epoch.
+func (v *views[K, T]) get(ctx context.Context, key K, epoch uint64) (T, error) {
+	v.mu.Lock()
+	x := v.byKey[key]
+	if x == nil {
+		if v.byKey == nil {
+			v.byKey = make(map[K]*view[T])
+		}
+		x = v.view(key)
+		v.byKey[key] = x
+	} else {
+		v.order = slices.DeleteFunc(v.order, func(k K) bool { return k == key })
+	}
+	if v.order = append(v.order, key); len(v.order) > maxViews {
+		delete(v.byKey, v.order[0])
+		v.order = v.order[1:]
+	}
+	v.mu.Unlock()
+	return x.get(ctx, epoch)
 }

@@ -15,7 +15,7 @@ func TestView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made, fail := 0, errors.New("no")
 		var err error
-		v := &view[int]{now: time.Now, keep: func(took time.Duration) time.Duration { return 10 * took }, make: func(context.Context) (int, error) {
+		v := &view[int]{now: time.Now, keep: func(_ int, took time.Duration) time.Duration { return 10 * took }, make: func(context.Context) (int, error) {
 			made++
 			<-time.After(time.Second)
 			return made, err
@@ -46,7 +46,7 @@ func TestView(t *testing.T) {
 func TestViewIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled atomic.Int32
-		v := &view[int]{now: time.Now, keep: func(time.Duration) time.Duration { return time.Minute }, make: func(ctx context.Context) (int, error) {
+		v := &view[int]{now: time.Now, keep: func(int, time.Duration) time.Duration { return time.Minute }, make: func(ctx context.Context) (int, error) {
 			select {
 			case <-ctx.Done():
 				cancelled.Add(1)
@@ -81,4 +81,31 @@ func TestViewIsCancelled(t *testing.T) {
 			t.Errorf("the next client gets %d, %v", got, err)
 		}
 	})
+}
+
+// TestViews: each key has a value. Those that were asked for last are kept.
+func TestViews(t *testing.T) {
+	made := make(map[int]int)
+	v := &views[int, int]{view: func(key int) *view[int] {
+		return &view[int]{now: time.Now, keep: keepFor[int](time.Hour), make: func(context.Context) (int, error) {
+			made[key]++
+			return key, nil
+		}}
+	}}
+	get := func(key int) {
+		t.Helper()
+		if got, err := v.get(t.Context(), key, 1); got != key || err != nil {
+			t.Errorf("got %d, %v, want %d", got, err, key)
+		}
+	}
+	for key := range maxViews {
+		get(key)
+	}
+	get(0)
+	get(maxViews) // replaces 1
+	get(0)
+	get(1)
+	if made[0] != 1 || made[1] != 2 || made[2] != 1 || len(v.byKey) != maxViews || len(v.order) != maxViews {
+		t.Errorf("values are made %v times, %d are kept in an order of %d", made, len(v.byKey), len(v.order))
+	}
 }
