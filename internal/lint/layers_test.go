@@ -160,6 +160,7 @@ func within(importPath, tree string) bool {
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
+		module + "/jobtracker/pages", module + "/jobtracker/web", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	for name, never := range map[string][]string{

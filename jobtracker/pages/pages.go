@@ -17,6 +17,8 @@
 //	                           token, and a job tracker answers with an error
 //	GET  /flows/ID             a flow
 //	GET  /scheduler            the plan, and why each job has what it has
+//	GET  /scheduler/whatif     what each scheduler would make of the jobs
+//	POST /scheduler            a form changes scheduler, metric or delay rule, see change.go
 //	GET  /history              ended jobs, with the filters of /jobs, &exact and ?after=
 //	GET  /history/compare      two ended jobs, ?a=ID&b=ID
 //	GET  /assets/NAME          style and script
@@ -27,7 +29,9 @@
 //	    content security policy allows neither inline scripts nor inline styles.
 //	P2  All that a page shows is in its HTML, except for the text of logs. The script sorts and reloads; without
 //	    it the page shows the same.
-//	P3  The files in assets/ are served as they are: no build step, no other host.
+//	P3  A change has the Origin of the pages and the token of their form. The API decides whether the user may
+//	    make it.
+//	P4  The files in assets/ are served as they are: no build step, no other host.
 //
 // Many goroutines may use a handler at once.
 package pages
@@ -57,6 +61,7 @@ const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; bas
 // handler serves the pages.
 type handler struct {
 	api       http.Handler
+	key       []byte                        // of the tokens in forms
 	templates map[string]*template.Template // by page
 	now       func() time.Time
 }
@@ -65,8 +70,8 @@ type handler struct {
 func New(api http.Handler) http.Handler { return newHandler(api, time.Now) }
 
 func newHandler(api http.Handler, now func() time.Time) http.Handler {
-	h := &handler{api: api, now: now, templates: make(map[string]*template.Template)}
-	for _, name := range []string{"cluster", "trackers", "jobs", "job", "attempts", "counters", "settings", "log", "flow", "history", "compare", "scheduler", "problem"} {
+	h := &handler{api: api, key: newKey(), now: now, templates: make(map[string]*template.Template)}
+	for _, name := range []string{"cluster", "trackers", "jobs", "job", "attempts", "counters", "settings", "log", "flow", "history", "compare", "scheduler", "whatif", "problem"} {
 		h.templates[name] = template.Must(template.New("frame.html").Funcs(functions()).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/charts.html", "templates/"+name+".html"))
 	}
 	mux := http.NewServeMux()
@@ -74,7 +79,7 @@ func newHandler(api http.Handler, now func() time.Time) http.Handler {
 		name    string
 		content func(r *http.Request) (any, error)
 	}{
-		"/{$}": {"cluster", h.cluster}, "/trackers": {"trackers", h.trackers}, "/scheduler": {"scheduler", h.scheduler},
+		"/{$}": {"cluster", h.cluster}, "/trackers": {"trackers", h.trackers}, "/scheduler": {"scheduler", h.scheduler}, "/scheduler/whatif": {"whatif", h.whatIf},
 		"/jobs": {"jobs", h.jobs}, "/jobs/{id}": {"job", h.job}, "/jobs/{id}/attempts": {"attempts", h.attempts},
 		"/jobs/{id}/counters": {"counters", h.counters}, "/jobs/{id}/settings": {"settings", h.settings},
 		"/jobs/{id}/attempts/{attempt}/{stream}": {"log", h.log}, "/flows/{id}": {"flow", h.flow},
@@ -83,6 +88,7 @@ func newHandler(api http.Handler, now func() time.Time) http.Handler {
 		mux.HandleFunc("GET "+pattern, h.page(page.name, page.content))
 	}
 	mux.HandleFunc("GET /jobs/{id}/attempts/{attempt}/{stream}/text", logElsewhere)
+	mux.HandleFunc("POST /scheduler", h.changeScheduler)
 	mux.HandleFunc("GET /assets/{name}", asset)
 	mux.HandleFunc("/", h.page("problem", func(r *http.Request) (any, error) {
 		return nil, &problem{Status: http.StatusNotFound, Text: "no such page: " + r.URL.Path}
@@ -102,7 +108,7 @@ type frame struct {
 // areas says to which entry of the navigation a page belongs.
 var areas = map[string]string{
 	"cluster": "cluster", "trackers": "cluster", "jobs": "jobs", "job": "jobs", "attempts": "jobs", "counters": "jobs", "settings": "jobs", "log": "jobs", "flow": "jobs",
-	"scheduler": "scheduler", "history": "history", "compare": "history",
+	"scheduler": "scheduler", "whatif": "scheduler", "history": "history", "compare": "history",
 }
 
 // Area is the entry of the navigation.
@@ -152,6 +158,9 @@ func (h *handler) page(name string, content func(r *http.Request) (any, error)) 
 }
 
 func title(name string, r *http.Request) string {
+	if name == "whatif" {
+		return "What if"
+	}
 	title := strings.ToUpper(name[:1]) + name[1:]
 	if id := r.PathValue("id"); id != "" {
 		title = id + " " + name

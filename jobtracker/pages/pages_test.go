@@ -50,9 +50,19 @@ func hostileAPI() fakeAPI {
 		Phases: []web.Phase{{Phase: "map", Source: hostile, Tasks: 4, Done: 3, Target: 2, Place: 1, Of: 1, End: testNow.Add(time.Minute)}},
 	}
 	past := web.History{Job: web.Job{ID: "job_7_0000", Name: hostile, State: "succeeded", Error: hostile, ElapsedMillis: 5000, Counters: job.Counters}, Output: hostile, Attempts: []web.Attempt{attempt, done}}
+	predicted := func(scheduler string, value float64, end int64) web.WhatIfScheduler {
+		return web.WhatIfScheduler{
+			Scheduler: scheduler, Current: scheduler == "flex", MeanResponseSeconds: value, MeanStretch: 1.5, LastEndSeconds: 40, Late: 1,
+			Metrics: map[string]float64{"sum-tardiness": value, "sum-response": 2 * value}, Jobs: []web.WhatIfJob{{Job: job.ID, EndMillis: end}},
+		}
+	}
 	return fakeAPI{
+		"/v1/scheduling/whatif": web.WhatIf{
+			At: testNow, Jobs: 1, LeftOut: []web.LeftOutJob{{Job: job.ID, Reason: hostile}},
+			Items: []web.WhatIfScheduler{predicted("flex", 12, 20_000), predicted("srpt", 7, 14_000), {Scheduler: hostile, Unknown: hostile}},
+		},
 		"/v1/cluster": web.Cluster{
-			ID: hostile, Scheduling: web.Scheduling{Metric: "sum-tardiness"}, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
+			ID: hostile, Scheduling: web.Scheduling{Scheduler: "flex", Metric: "sum-tardiness", Delay: "fixed=3s"}, Admin: true, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
 			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Load: 1.5, Disks: []web.Disk{{Path: hostile, Failed: hostile}, {Path: "/d", Free: 5 << 30, Total: 100 << 30}}, Faults: web.Faults{Fetches: 3}, Excluded: hostile, Trouble: hostile, Rack: hostile}},
 			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}, Pools: []web.Pool{{Name: hostile, Max: [2]int{-1, 3}}}},
 			Drains:   []web.Drain{{Tracker: hostile, Needs: hostile}}, Exclusions: []web.Exclusion{{Tracker: hostile, By: hostile, Reason: hostile}},
@@ -77,10 +87,14 @@ func hostileAPI() fakeAPI {
 	}
 }
 
+func testHandler(api http.Handler) http.Handler {
+	return newHandler(api, func() time.Time { return testNow })
+}
+
 func show(t *testing.T, api http.Handler, path string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	newHandler(api, func() time.Time { return testNow }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	testHandler(api).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self'") {
 		t.Errorf("%s: content security policy %q", path, got)
 	}
@@ -92,7 +106,7 @@ func TestHostileTexts(t *testing.T) {
 	tags := regexp.MustCompile(`(?i)<script>|<img|\sstyle=|\son[a-z]+=`)
 	for _, path := range []string{
 		"/", "/trackers", "/jobs", "/jobs/job_7_0001", "/jobs/job_7_0000", "/jobs/job_7_0001/attempts", "/jobs/job_7_0001/counters", "/jobs/job_7_0001/settings",
-		"/flows/flow_7_0001", "/scheduler", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E",
+		"/flows/flow_7_0001", "/scheduler", "/scheduler/whatif", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E",
 		"/jobs/job_7_0001/attempts/%3Cscript%3E/stderr", "/jobs?name=%3Cscript%3E&owner=%3Cscript%3E&sort=%3Cscript%3E", "/jobs?name=%3Cscript%3E",
 	} {
 		_, page := show(t, hostileAPI(), path)
@@ -129,6 +143,7 @@ func TestPages(t *testing.T) {
 		{"/jobs/job_9_0001", 404, []string{"unknown: /v1/jobs/job_9_0001"}},
 		{"/flows/flow_7_0001", 200, []string{`class="edge"`, "Jobs in order", "job_7_0002"}},
 		{"/scheduler", 200, []string{"1 of 1", "job_7_0001", "03:04:15"}},
+		{"/scheduler/whatif", 200, []string{`<td class="number best">7</td>`, "Switch<span", "4.0 s", "10.0 s", `<span class="pill late">late</span>`, "sum-response"}},
 		{"/history", 200, []string{"Runs of ", "at most 5.0 s"}},
 		{"/history/compare?a=job_7_0000&b=job_7_0000", 200, []string{"Median time of a map", "Attempts over time"}},
 		{"/history/compare?a=job_7_0000", 400, []string{"choose two jobs"}},
@@ -167,7 +182,7 @@ func TestFollower(t *testing.T) {
 
 // TestUnchanged: a browser that has a page gets no second copy.
 func TestUnchanged(t *testing.T) {
-	h := newHandler(hostileAPI(), func() time.Time { return testNow })
+	h := testHandler(hostileAPI())
 	first := httptest.NewRecorder()
 	h.ServeHTTP(first, httptest.NewRequest(http.MethodGet, "/jobs", nil))
 	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
@@ -179,7 +194,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestMount: the API keeps its paths and all changes.
+// TestMount: the API keeps its paths and all changes but that of the scheduler's form.
 func TestMount(t *testing.T) {
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("API")) })
 	for path, want := range map[string]bool{"/v1/jobs": true, "/healthz": true, "/metrics": true, "/debug/pprof/": true, "/assets/style.css": false} {
@@ -189,10 +204,12 @@ func TestMount(t *testing.T) {
 			t.Errorf("%s goes to the API: %v", path, got)
 		}
 	}
-	w := httptest.NewRecorder()
-	Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/jobs", nil))
-	if w.Body.String() != "API" {
-		t.Error("a change goes to the pages")
+	for path, want := range map[string]bool{"/jobs": true, "/v1/cluster/scheduling": true, "/scheduler": false} {
+		w := httptest.NewRecorder()
+		Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if got := w.Body.String() == "API"; got != want {
+			t.Errorf("POST %s goes to the API: %v", path, got)
+		}
 	}
 }
 

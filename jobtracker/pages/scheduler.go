@@ -6,11 +6,22 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/scheduler/menu"
 )
+
+// schedulerHead is what both pages of the scheduler begin with.
+type schedulerHead struct {
+	web.Scheduling
+	Tab   string
+	Admin bool   // the user may change the scheduler
+	Token string // of the user's form
+}
 
 // schedulerPage shows the plan, and why each job has what it has.
 type schedulerPage struct {
-	web.Scheduling
+	schedulerHead
 	NoPlan string
 	Plans  []planned
 	Hidden int // jobs that the user may not see
@@ -37,7 +48,7 @@ func (h *handler) scheduler(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &schedulerPage{Scheduling: cluster.Scheduling, NoPlan: cluster.NoPlan, Hidden: max(0, cluster.Jobs-len(plans))}
+	page := &schedulerPage{schedulerHead: h.schedulerHead(r, &cluster, "plan"), NoPlan: cluster.NoPlan, Hidden: max(0, cluster.Jobs-len(plans))}
 	slices.SortStableFunc(plans, func(a, b web.Explanation) int { return cmp.Compare(rank(&a), rank(&b)) })
 	for _, x := range plans[:min(len(plans), rowsOfPage)] {
 		p := planned{Explanation: x}
@@ -49,6 +60,23 @@ func (h *handler) scheduler(r *http.Request) (any, error) {
 		page.Plans = append(page.Plans, p)
 	}
 	return page, nil
+}
+
+func (h *handler) schedulerHead(r *http.Request, c *web.Cluster, tab string) schedulerHead {
+	return schedulerHead{Scheduling: c.Scheduling, Tab: tab, Admin: c.Admin, Token: h.token(r)}
+}
+
+// Schedulers, MetricNames and Delays are the choices of the form.
+func (*schedulerHead) Schedulers() []string  { return menu.Names() }
+func (*schedulerHead) MetricNames() []string { return scheduler.MetricNames() }
+
+// Delays has the current rule too, which may have a time of its own.
+func (s *schedulerHead) Delays() []string {
+	names := locality.RuleNames()
+	if !slices.Contains(names, s.Delay) {
+		names = append(names, s.Delay)
+	}
+	return names
 }
 
 // rank is the first place of a job in the plan; jobs without one come last.

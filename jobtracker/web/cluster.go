@@ -20,9 +20,10 @@ type (
 		Epoch    uint64    `json:"epoch"`
 		Leader   string    `json:"leader"`
 		Addr     string    `json:"addr"`
-		IsLeader bool      `json:"isLeader"` // the answering job tracker leads
-		Jobs     int       `json:"jobs"`     // number of jobs that have not ended
-		Wall     time.Time `json:"wall"`     // clock of the answering job tracker
+		IsLeader bool      `json:"isLeader"`        // the answering job tracker leads
+		Admin    bool      `json:"admin,omitempty"` // the asking user may change the cluster
+		Jobs     int       `json:"jobs"`            // number of jobs that have not ended
+		Wall     time.Time `json:"wall"`            // clock of the answering job tracker
 
 		Scheduling Scheduling `json:"scheduling"`       // from the leader
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
@@ -167,6 +168,7 @@ func (h *handler) cluster(ctx context.Context, r *http.Request) (any, error) {
 		voters = append(voters, h.Voters.Voters()...)
 	}
 	answer := clusterOf(&c, h.now(), voters)
+	answer.Admin = h.requireAdmin(r, "") == nil
 	if c.IsLeader {
 		answer.Limits = append(answer.Limits, h.counters.inUse()...)
 	}

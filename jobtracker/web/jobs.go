@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/identity"
@@ -376,4 +379,19 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 		return nil, err
 	}
 	return &Attempts{Items: all, Owner: last.Owner, Token: last.Token}, nil
+}
+
+// Attempt returns an attempt of a job, and the user's token for its logs. It fails with fs.ErrNotExist if the
+// cluster does not list the attempt, or any more.
+func (c *Client) Attempt(ctx context.Context, id wire.AttemptID) (a *Attempt, token string, err error) {
+	job, page := id.Task.Job.String(), new(Attempts)
+	query := url.Values{afterAttempt.name: {wire.AttemptID{Task: id.Task}.String()}} // attempts have higher numbers
+	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + job + "/attempts?" + query.Encode()}, page); err != nil {
+		return nil, "", err
+	}
+	i := slices.IndexFunc(page.Items, func(a Attempt) bool { return a.ID == id.String() })
+	if i < 0 {
+		return nil, "", fmt.Errorf("%s has no attempt %v: %w", job, id, fs.ErrNotExist)
+	}
+	return &page.Items[i], page.Token, nil
 }

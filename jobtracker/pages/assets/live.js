@@ -136,29 +136,30 @@ async function follow(log) {
   log.dataset.began = "yes";
   const status = document.getElementById("logstatus");
   const box = document.getElementById("follow");
+  const whole = "follow" in log.dataset;
   box?.closest("[hidden]")?.removeAttribute("hidden");
-  const text = new TextDecoder();
-  let from = -Number(log.dataset.tail);
+  const decoder = new TextDecoder();
+  let from = null; // what the attempt had written at the last look
   for (;;) {
-    let ended = !("follow" in log.dataset);
+    let done = !whole;
     try {
-      const answer = await fetch(log.dataset.log + "?from=" + from, { cache: "no-store" });
+      const answer = await fetch(log.dataset.log + (from === null ? "?tail=" + log.dataset.tail : "?from=" + from), { cache: "no-store" });
       const bytes = await answer.arrayBuffer();
       if (!answer.ok) throw new Error(new TextDecoder().decode(bytes));
-      const start = Number(answer.headers.get("Log-From"));
-      if (from < 0 && start > 0) log.append("… " + start + " bytes before\n");
-      from = start + bytes.byteLength;
-      if (bytes.byteLength > 0) log.append(text.decode(bytes, { stream: true }));
-      log.hidden = ended && from === 0;
-      ended ||= answer.headers.get("Log-Ended") === "true" && bytes.byteLength === 0;
-      if (status) status.textContent = ended ? (from === 0 ? "The log is empty." : "The attempt has ended.") : from === 0 ? "Nothing has been written yet." : "The attempt runs.";
+      const end = answer.headers.get("Log-End");
+      if (from === null && Number(end) > bytes.byteLength) log.append("… earlier lines are not shown\n");
+      if (bytes.byteLength > 0) log.append(decoder.decode(bytes, { stream: true }));
+      const ended = answer.headers.get("Log-Ended") === "true";
+      done ||= ended || end === null;
+      from = Number(end);
+      log.hidden = log.textContent === "";
+      if (status) status.textContent = ended ? (log.hidden ? "The attempt has ended, and has written nothing." : "The attempt has ended.") : log.hidden ? "The attempt runs, and has written nothing yet." : "The attempt runs.";
     } catch (error) {
       if (status) status.textContent = error.message;
-      log.hidden ||= from < 0;
     }
-    if (log.dataset.title && !log.hidden) { log.ariaLabel = log.dataset.title; }
+    if (log.dataset.title) log.ariaLabel = log.dataset.title;
     if (box?.checked) log.scrollTop = log.scrollHeight;
-    if (ended) return;
+    if (done) return;
     await new Promise((resolve) => setTimeout(resolve, 1000));
     while (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
   }
