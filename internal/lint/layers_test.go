@@ -24,7 +24,7 @@ func layers() [][]string {
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
-		{"jobtracker", "jobtracker/breakdown", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
+		{"jobtracker", "jobtracker/breakdown", "jobtracker/glance", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
 		{"jobtracker/web/seek", "tasktracker/process"},
 		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},

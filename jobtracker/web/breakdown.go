@@ -97,7 +97,7 @@ func (h *handler) breakdown(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := h.breakdowns.get(ctx, id, l.Epoch)
+	x, err := h.breakdowns.Get(ctx, id, l.Epoch)
 	if err != nil {
 		return nil, err
 	}

@@ -5,38 +5,39 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker"
+	"github.com/quernmr/quern/jobtracker/glance"
 	"github.com/quernmr/quern/wire"
 )
 
-// viewAge is how long values are kept that change all the time.
-const viewAge = time.Second
+// viewAge is how long values are kept that change all the time, whatIfAge how long predictions for schedulers are, and endedAge
+// a value of an ended job, which never changes.
+const (
+	viewAge   = time.Second
+	whatIfAge = 5 * time.Second
+	endedAge  = 10 * time.Minute
+)
 
-// endedAge is how long a value of an ended job is kept, which never changes.
-const endedAge = 10 * time.Minute
+// maxShared is how many jobs have shared values.
+const maxShared = 64
 
-// sharedViews has the values that clients share.
-type sharedViews struct {
-	predictions *view[*jobtracker.WhatIf]
-	breakdowns  *views[wire.JobID, *jobtracker.JobBreakdown]
+// shared has the values that clients share. It is below permissions: handlers leave out what a user may not see.
+type shared struct {
+	predictions *glance.Value[*jobtracker.WhatIf]
+	breakdowns  *glance.Table[wire.JobID, *jobtracker.JobBreakdown]
 }
 
-func newSharedViews(cfg *Config) sharedViews {
+func newShared(cfg *Config) shared {
 	server := cfg.Server // nil in some tests, which do not use it
-	return sharedViews{
-		predictions: &view[*jobtracker.WhatIf]{
-			make: func(ctx context.Context) (*jobtracker.WhatIf, error) { return server.WhatIf(ctx) }, now: time.Now,
-			keep: keepFor[*jobtracker.WhatIf](whatIfKept),
+	return shared{
+		predictions: glance.New(func(ctx context.Context) (*jobtracker.WhatIf, error) { return server.WhatIf(ctx) }, glance.For[*jobtracker.WhatIf](whatIfAge)),
+		breakdowns: glance.NewTable(maxShared, func(ctx context.Context, id wire.JobID) (*jobtracker.JobBreakdown, error) {
+			return server.Breakdown(ctx, id)
 		},
-		breakdowns: &views[wire.JobID, *jobtracker.JobBreakdown]{view: func(id wire.JobID) *view[*jobtracker.JobBreakdown] {
-			return &view[*jobtracker.JobBreakdown]{
-				make: func(ctx context.Context) (*jobtracker.JobBreakdown, error) { return server.Breakdown(ctx, id) }, now: time.Now,
-				keep: func(b *jobtracker.JobBreakdown, took time.Duration) time.Duration {
-					if b.Ended {
-						return endedAge
-					}
-					return max(viewAge, viewPart*took)
-				},
-			}
-		}},
+			func(b *jobtracker.JobBreakdown, took time.Duration) time.Duration {
+				if b.Ended {
+					return endedAge
+				}
+				return glance.For[*jobtracker.JobBreakdown](viewAge)(b, took)
+			}),
 	}
 }

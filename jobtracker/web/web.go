@@ -87,7 +87,7 @@
 // # Files
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, breakdown, flow, history, recent, plans, whatif, explain,
-// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in view and sharing (values that clients share), routes (the
+// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in sharing (values that clients share), routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
 // (metrics and profiles, which the command provides), and
@@ -207,7 +207,7 @@ func New(cfg Config) http.Handler {
 		cfg.helloLimit = helloWait
 	}
 	h := &handler{
-		Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}, first: make(chan struct{}, firstLists), sharedViews: newSharedViews(&cfg),
+		Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}, first: make(chan struct{}, firstLists), shared: newShared(&cfg),
 	}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {

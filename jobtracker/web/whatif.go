@@ -54,15 +54,12 @@ type (
 	}
 )
 
-// whatIfKept is how long predictions are kept at least.
-const whatIfKept = 5 * time.Second
-
 func (h *handler) whatIf(ctx context.Context, r *http.Request) (any, error) {
 	l, err := h.requireLeader()
 	if err != nil {
 		return nil, err
 	}
-	x, err := h.predictions.get(ctx, l.Epoch)
+	x, err := h.predictions.Get(ctx, l.Epoch)
 	if err != nil {
 		return nil, err
 	}

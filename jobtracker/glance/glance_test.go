@@ -1,4 +1,4 @@
-package web
+package glance
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// TestView: clients share a value for a time, in an epoch. An error is not kept.
-func TestView(t *testing.T) {
+// TestValue: clients share a value for a time, in an epoch. An error is not kept.
+func TestValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made, fail := 0, errors.New("no")
 		var err error
-		v := &view[int]{now: time.Now, keep: func(_ int, took time.Duration) time.Duration { return 10 * took }, make: func(context.Context) (int, error) {
+		v := New(func(context.Context) (int, error) {
 			made++
 			<-time.After(time.Second)
 			return made, err
-		}}
+		}, func(_ int, took time.Duration) time.Duration { return 10 * took })
 		get := func(epoch uint64, want int, wantErr error) {
 			t.Helper()
-			if got, err := v.get(t.Context(), epoch); got != want || !errors.Is(err, wantErr) {
+			if got, err := v.Get(t.Context(), epoch); got != want || !errors.Is(err, wantErr) {
 				t.Errorf("got %d, %v, want %d, %v", got, err, want, wantErr)
 			}
 		}
@@ -42,11 +42,11 @@ func TestView(t *testing.T) {
 	})
 }
 
-// TestViewIsCancelled: a value is made while a client waits for it, and no longer.
-func TestViewIsCancelled(t *testing.T) {
+// TestCancelled: a value is made while a client waits for it, and no longer.
+func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cancelled atomic.Int32
-		v := &view[int]{now: time.Now, keep: func(int, time.Duration) time.Duration { return time.Minute }, make: func(ctx context.Context) (int, error) {
+		v := New(func(ctx context.Context) (int, error) {
 			select {
 			case <-ctx.Done():
 				cancelled.Add(1)
@@ -54,7 +54,7 @@ func TestViewIsCancelled(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				return 7, nil
 			}
-		}}
+		}, For[int](time.Minute))
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		long, cancelLong := context.WithTimeout(t.Context(), 5*time.Second)
@@ -62,7 +62,7 @@ func TestViewIsCancelled(t *testing.T) {
 		var all sync.WaitGroup
 		for _, ctx := range []context.Context{short, long} {
 			all.Go(func() {
-				if _, err := v.get(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := v.Get(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("a client that left got %v", err)
 				}
 			})
@@ -77,35 +77,42 @@ func TestViewIsCancelled(t *testing.T) {
 		if cancelled.Load() != 1 {
 			t.Errorf("cancelled %d times after the last client left", cancelled.Load())
 		}
-		if got, err := v.get(t.Context(), 1); got != 7 || err != nil {
+		if got, err := v.Get(t.Context(), 1); got != 7 || err != nil {
 			t.Errorf("the next client gets %d, %v", got, err)
 		}
 	})
 }
 
-// TestViews: each key has a value. Those that were asked for last are kept.
-func TestViews(t *testing.T) {
+// TestTable: each key has a value. Those that were asked for last are kept.
+func TestTable(t *testing.T) {
+	const most = 8
 	made := make(map[int]int)
-	v := &views[int, int]{view: func(key int) *view[int] {
-		return &view[int]{now: time.Now, keep: keepFor[int](time.Hour), make: func(context.Context) (int, error) {
-			made[key]++
-			return key, nil
-		}}
-	}}
+	table := NewTable(most, func(_ context.Context, key int) (int, error) {
+		made[key]++
+		return key, nil
+	}, For[int](time.Hour))
 	get := func(key int) {
 		t.Helper()
-		if got, err := v.get(t.Context(), key, 1); got != key || err != nil {
+		if got, err := table.Get(t.Context(), key, 1); got != key || err != nil {
 			t.Errorf("got %d, %v, want %d", got, err, key)
 		}
 	}
-	for key := range maxViews {
+	for key := range most {
 		get(key)
 	}
 	get(0)
-	get(maxViews) // replaces 1
+	get(most) // replaces 1
 	get(0)
 	get(1)
-	if made[0] != 1 || made[1] != 2 || made[2] != 1 || len(v.byKey) != maxViews || len(v.order) != maxViews {
-		t.Errorf("values are made %v times, %d are kept in an order of %d", made, len(v.byKey), len(v.order))
+	if made[0] != 1 || made[1] != 2 || made[2] != 1 || len(table.byKey) != most || len(table.order) != most {
+		t.Errorf("values are made %v times, %d are kept in an order of %d", made, len(table.byKey), len(table.order))
+	}
+}
+
+// TestFor: what takes long is kept long.
+func TestFor(t *testing.T) {
+	keep := For[int](time.Second)
+	if short, long := keep(1, time.Millisecond), keep(1, time.Second); short != time.Second || long != part*time.Second {
+		t.Errorf("kept for %v and %v", short, long)
 	}
 }
