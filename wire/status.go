@@ -30,6 +30,14 @@ type JobAttempts struct {
 	Token    string          // of the job; empty: an older version ran it
 }
 
+// CurvePoint has the totals of a job at a time, in bytes.
+type CurvePoint struct {
+	At       int64 `msgpack:"At"`       // Unix milliseconds
+	Read     int64 `msgpack:"Read"`     // of input, by maps
+	Shuffled int64 `msgpack:"Shuffled"` // gathered by homes
+	Reduced  int64 `msgpack:"Reduced"`  // read by reduces
+}
+
 // JobSubmission is what was submitted for a job. Its pointers lead to values that must not be changed.
 type JobSubmission struct {
 	Job      JobID

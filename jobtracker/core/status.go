@@ -133,19 +133,9 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Maps.Running, s.Reduces.Running = j.assign.UsedSlots(mapPhase), j.assign.UsedSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.FailuresOfKind(wire.Map), j.faults.FailuresOfKind(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
-	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
-	s.Reduced.Done = j.tally.reduced
-	for a := range j.attempts.all() {
-		switch {
-		case a.task.counted, a.second:
-		case a.id.Task.Kind == wire.Map:
-			s.Read.Done += a.bytes.Done
-		case a.id.Task.Kind == wire.Reduce:
-			s.Reduced.Done += a.bytes.Done
-		}
-	}
-	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	s.Shuffled.Done = j.outputs.fetched
+	done := j.bytesDone()
+	s.Read = wire.Progress{Done: done.Read, Total: max(j.splits.input, done.Read)}
+	s.Shuffled.Done, s.Reduced.Done = done.Shuffled, done.Reduced
 	out := j.knownOutput()
 	s.Shuffled.Total = max(out.TotalByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)

@@ -110,7 +110,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			}
 		}
 	}
-	if want := 13 * len(may); shows != want {
+	if want := 14 * len(may); shows != want {
 		t.Errorf("%d answers about jobs, want %d", shows, want)
 	}
 }

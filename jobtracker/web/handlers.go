@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
@@ -21,8 +20,7 @@ type handler struct {
 	counters *counters
 	refusals *refusals
 	first    chan struct{} // has a value for each stream of events that reads its first states, see firstLists
-
-	predictions *view[*jobtracker.WhatIf]
+	shared
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.

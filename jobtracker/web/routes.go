@@ -42,6 +42,8 @@ func (h *handler) routes() []route {
 			operation{"Shows a job.", nil, nil, Job{}}},
 		{"GET /v1/jobs/{id}/submission", "show submission", readers, viewers, h.jsonHandler(h.submission),
 			operation{"Shows what was submitted for a job: properties, ACLs, inputs, output and program. Sensitive values are hidden.", nil, nil, Submission{}}},
+		{"GET /v1/jobs/{id}/breakdown", "break down", readers, viewers, h.jsonHandler(h.breakdown),
+			operation{"Shows what all attempts of a job tell: times of tasks, stragglers, locality, the first failure, bytes over time.", nil, nil, Breakdown{}}},
 		{"GET /v1/flows/{id}", "show flow", readers, viewers, h.jsonHandler(h.flow),
 			operation{"Shows the jobs of a flow, and for each the jobs that write its input.", nil, nil, Flow{}}},
 		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts),

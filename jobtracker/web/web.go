@@ -86,8 +86,8 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, flow, history, recent, plans, whatif, explain,
-// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in view (values that clients share), routes (the
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, breakdown, flow, history, recent, plans, whatif, explain,
+// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in sharing (values that clients share), routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
 // (metrics and profiles, which the command provides), and
@@ -134,6 +134,7 @@ type JobTracker interface {
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
 	Submission(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobSubmission, error)
 	ProgramBytes(x *wire.JobSubmission) (int64, error)
+	Breakdown(ctx context.Context, job wire.JobID) (*jobtracker.JobBreakdown, error) // checks no permission
 	WhatIf(ctx context.Context) (*jobtracker.WhatIf, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
@@ -206,7 +207,7 @@ func New(cfg Config) http.Handler {
 		cfg.helloLimit = helloWait
 	}
 	h := &handler{
-		Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}, first: make(chan struct{}, firstLists), predictions: newWhatIf(&cfg),
+		Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}, first: make(chan struct{}, firstLists), shared: newShared(&cfg),
 	}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {

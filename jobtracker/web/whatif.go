@@ -54,26 +54,12 @@ type (
 	}
 )
 
-// Predictions are kept for whatIfKept, and for whatIfPart times the time that they took: so they take at most a
-// fiftieth of a processor.
-const (
-	whatIfKept = 5 * time.Second
-	whatIfPart = 50
-)
-
-func newWhatIf(cfg *Config) *view[*jobtracker.WhatIf] {
-	return &view[*jobtracker.WhatIf]{
-		make: func(ctx context.Context) (*jobtracker.WhatIf, error) { return cfg.Server.WhatIf(ctx) }, now: time.Now,
-		keep: func(took time.Duration) time.Duration { return max(whatIfKept, whatIfPart*took) },
-	}
-}
-
 func (h *handler) whatIf(ctx context.Context, r *http.Request) (any, error) {
 	l, err := h.requireLeader()
 	if err != nil {
 		return nil, err
 	}
-	x, err := h.predictions.get(ctx, l.Epoch)
+	x, err := h.predictions.Get(ctx, l.Epoch)
 	if err != nil {
 		return nil, err
 	}
