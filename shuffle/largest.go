@@ -26,7 +26,7 @@ type Group struct {
 const MaxGroupKey = 1 << 10
 
 // NewLargest returns a Largest that keeps at most some groups, each with at least some bytes.
-func NewLargest(most int, least int64) Largest { return Largest{most: most, least: least - 1} }
+func NewLargest(most int, least int64) Largest { return Largest{most: most, least: max(least, 1) - 1} }
 
 // Keeps reports whether a group with this many bytes would be kept now.
 func (x *Largest) Keeps(bytes int64) bool { return bytes > x.least }
@@ -56,53 +56,49 @@ func (x *Largest) Groups() []Group { return x.groups }
 // Read returns the bytes of all records of a [MergeTo].
 func (x *Largest) Read() int64 { return x.read }
 
-// grouping finds the groups of a merge that is written. It copies no key, except large ones: the key before is
-// where its record was written.
+// grouping finds the groups of a merge that is written. It copies no key, except large ones: the key before is in the
+// buffer of the writer.
 type grouping struct {
-	largest *Largest // nil: groups are not counted
-	head    uint64   // prefixOf the current key
-	key     []byte   // the current key, until the next record is written
-	large   []byte   // memory for a large one
-	records int64
-	bytes   int64
+	largest    *Largest
+	to         *segmentWriter
+	head       uint64 // prefixOf the current key
+	key, value int    // sizes of the last record's
+	large      []byte // the key of the last record, if that is large
+	records    int64
+	bytes      int64
 }
 
-// add adds the current record of a merge before it is written.
+// add adds the current record of a merge, before it is written.
 func (g *grouping) add(m *Merger) {
-	if g.largest == nil {
-		return
-	}
 	head, size := m.heads[m.winner], int64(len(m.record))
-	if g.records > 0 && head == g.head && bytes.Equal(m.key, g.key) {
-		g.records++
-		g.bytes += size
-		return
+	if head != g.head || !bytes.Equal(g.last(), m.key) {
+		if g.largest.Keeps(g.bytes) {
+			g.largest.Add(g.last(), g.records, g.bytes)
+		}
+		g.largest.read += g.bytes
+		g.head, g.records, g.bytes = head, 0, 0
 	}
-	g.end()
-	g.head, g.records, g.bytes = head, 1, size
+	g.records++
+	g.bytes += size
+	g.key, g.value = len(m.key), len(m.value)
+	if size > blockTarget {
+		g.large = append(g.large[:0], m.key...)
+	}
 }
 
-// wrote notes where the current record was written.
-func (g *grouping) wrote(m *Merger, w *segmentWriter) {
-	if g.largest == nil {
-		return
+// last returns the key of the last record.
+func (g *grouping) last() []byte {
+	if g.to.open < 0 { // it is large, or there is none
+		return g.large
 	}
-	n := len(m.key) + len(m.value)
-	if end, ok := w.last(n); ok {
-		g.key = end[:len(m.key)]
-		return
-	}
-	g.large = append(g.large[:0], m.key...)
-	g.key = g.large
+	end := len(g.to.buf) - g.value
+	return g.to.buf[end-g.key : end]
 }
 
-// end ends the current group.
+// end ends the last group.
 func (g *grouping) end() {
-	if g.largest == nil || g.records == 0 {
-		return
+	if g.largest.Keeps(g.bytes) && g.records > 0 {
+		g.largest.Add(g.last(), g.records, g.bytes)
 	}
 	g.largest.read += g.bytes
-	if g.largest.Keeps(g.bytes) {
-		g.largest.Add(g.key, g.records, g.bytes)
-	}
 }

@@ -149,15 +149,18 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 		return wire.Segment{}, err
 	}
 	defer w.abort()
-	groups := grouping{largest: largest}
+	groups := grouping{largest: largest, to: w}
 	for m.Next() {
-		groups.add(m)
+		if largest != nil {
+			groups.add(m)
+		}
 		if err := w.addEncoded(m.record); err != nil {
 			return wire.Segment{}, err
 		}
-		groups.wrote(m, w)
 	}
-	groups.end()
+	if largest != nil {
+		groups.end()
+	}
 	if m.Err() != nil {
 		return wire.Segment{}, m.Err()
 	}

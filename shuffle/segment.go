@@ -85,15 +85,6 @@ func (w *segmentWriter) addEncoded(record []byte) error {
 	return nil
 }
 
-// last returns the end of the record that was appended last, until the next one; ok is false for a large
-// record, which is not kept.
-func (w *segmentWriter) last(n int) (end []byte, ok bool) {
-	if w.open < 0 {
-		return nil, false
-	}
-	return w.buf[len(w.buf)-n:], true
-}
-
 // addLarge appends a block of one record from its parts. It does not copy them: a worker
 // has memory for few copies of its largest record.
 func (w *segmentWriter) addLarge(parts ...[]byte) error {

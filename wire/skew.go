@@ -34,15 +34,15 @@ type PartitionSize struct {
 	Bytes     int64 `msgpack:"Bytes"`
 }
 
-// HotKey is a key with a large part of the records of its partition. If the job's maps combine, these are
-// combined records.
+// HotKey is a key with a large part of the records of its partition.
 type HotKey struct {
 	Partition int    `msgpack:"Partition"`
-	Key       string `msgpack:"Key"`           // as text without control characters, at most MaxHotKey bytes and "…"
-	Raw       bool   `msgpack:"Raw,omitempty"` // Key shows the bytes of the encoding, since the type is not known there
-	Records   int64  `msgpack:"Records"`       // read so far
-	Bytes     int64  `msgpack:"Bytes"`         // of these records
-	Of        int64  `msgpack:"Of"`            // bytes of the partition, or of its part that was merged so far
+	Key       string `msgpack:"Key"`                // as text without control characters, at most MaxHotKey bytes and "…"
+	Raw       bool   `msgpack:"Raw,omitempty"`      // Key shows the bytes of the encoding, since the type is not known there
+	Combined  bool   `msgpack:"Combined,omitempty"` // the maps combine: Records and Bytes are about combined records
+	Records   int64  `msgpack:"Records"`            // read so far
+	Bytes     int64  `msgpack:"Bytes"`              // of these records
+	Of        int64  `msgpack:"Of"`                 // bytes of the partition, or of its part that was merged so far
 }
 
 // Hot has the hot groups among the records of a partition that an attempt or a home has read so far. A group is

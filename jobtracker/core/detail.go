@@ -18,7 +18,7 @@ func (l *leader) detail(j *job, s *wire.JobStatus, now time.Duration) {
 // setHot takes the hot groups that a reduce reports; nil: no others than before.
 func (l *leader) setHot(j *job, id wire.TaskID, hot *wire.Hot) {
 	if hot != nil && id.Kind == wire.Reduce && id.N >= 0 && id.N < len(j.reduces) {
-		j.partitions.hot.Set(id.N, hot)
+		j.partitions.hot.Set(id.N, hot, j.spec.plan.Combine)
 		l.c.noteChange(j.id)
 	}
 }

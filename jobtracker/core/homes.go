@@ -244,7 +244,7 @@ func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
-	j.partitions.hot.Set(r.Partition, r.Hot)
+	j.partitions.hot.Set(r.Partition, r.Hot, j.spec.plan.Combine)
 	h.report = *r
 	h.report.Hot = nil
 	if r.Maps > 0 || r.Complete {

@@ -28,13 +28,13 @@ type (
 		Bytes     int64 `json:"bytes"`
 	}
 
-	// HotKey is a key with a large part of the records of its partition. If the maps combine, these are combined
-	// records.
+	// HotKey is a key with a large part of the records of its partition.
 	HotKey struct {
 		Partition  int     `json:"partition"`
-		Key        string  `json:"key"`           // text without control characters, cut after 64 bytes
-		Raw        bool    `json:"raw,omitempty"` // the key shows encoded bytes, since its type is not known yet
-		Records    int64   `json:"records"`       // read so far
+		Key        string  `json:"key"`                // text without control characters, cut after 64 bytes
+		Raw        bool    `json:"raw,omitempty"`      // the key shows encoded bytes, since its type is not known yet
+		Combined   bool    `json:"combined,omitempty"` // the maps combine: records and bytes are about combined records
+		Records    int64   `json:"records"`            // read so far
 		Bytes      int64   `json:"bytes"`
 		OfBytes    int64   `json:"ofBytes"`              // bytes of all records of the partition read so far
 		Share      float64 `json:"share"`                // bytes by ofBytes
@@ -90,7 +90,7 @@ func (s *PartitionSizes) toWire() *wire.PartitionSizes {
 
 func hotKeysOf(s *wire.JobStatus) (list []HotKey) {
 	for _, k := range s.HotKeys {
-		x := HotKey{Partition: k.Partition, Key: k.Key, Raw: k.Raw, Records: k.Records, Bytes: k.Bytes, OfBytes: k.Of, Share: share(k.Bytes, k.Of)}
+		x := HotKey{Partition: k.Partition, Key: k.Key, Raw: k.Raw, Combined: k.Combined, Records: k.Records, Bytes: k.Bytes, OfBytes: k.Of, Share: share(k.Bytes, k.Of)}
 		if s.Partitions != nil {
 			x.ShareOfJob = share(k.Bytes, s.Partitions.Bytes)
 		}
@@ -104,7 +104,7 @@ func share(part, of int64) float64 { return min(float64(part)/float64(max(of, 1)
 // wireHotKeys is the inverse of [hotKeysOf].
 func (j *Job) wireHotKeys() (list []wire.HotKey) {
 	for _, k := range j.HotKeys {
-		list = append(list, wire.HotKey{Partition: k.Partition, Key: k.Key, Raw: k.Raw, Records: k.Records, Bytes: k.Bytes, Of: k.OfBytes})
+		list = append(list, wire.HotKey{Partition: k.Partition, Key: k.Key, Raw: k.Raw, Combined: k.Combined, Records: k.Records, Bytes: k.Bytes, Of: k.OfBytes})
 	}
 	return list
 }

@@ -226,7 +226,7 @@ func TestForms(t *testing.T) {
 			Total: 4, Known: 3, Gathered: 1, Bytes: 1000, Median: 90, Buckets: []wire.SizeBucket{{From: 80, To: 96, Partitions: 3}},
 			Largest: []wire.PartitionSize{{Partition: 3, Bytes: 95}},
 		},
-		HotKeys:  []wire.HotKey{{Partition: 3, Key: "the", Raw: true, Records: 4, Bytes: 50, Of: 95}},
+		HotKeys:  []wire.HotKey{{Partition: 3, Key: "the", Raw: true, Combined: true, Records: 4, Bytes: 50, Of: 95}},
 		SlotTime: &wire.SlotTime{Total: 9, Uses: []wire.SlotTook{{Use: wire.SlotMap, Attempts: 2, Millis: 9}}, Deferred: 8},
 	}
 	job := JobOf(&status)

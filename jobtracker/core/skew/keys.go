@@ -14,15 +14,15 @@ type Keys struct {
 }
 
 // Set takes the hot groups of a partition, as an attempt or a home reports them. The report that has read more of
-// the partition counts: a reduce that begins again has read less at first.
-func (k *Keys) Set(partition int, hot *wire.Hot) {
+// the partition counts: a reduce that begins again has read less at first. combined is as in wire.HotKey.
+func (k *Keys) Set(partition int, hot *wire.Hot, combined bool) {
 	if hot == nil || k.read[partition] > hot.Read {
 		return
 	}
 	k.Drop(partition)
 	for _, g := range hot.Groups[:min(len(hot.Groups), wire.MaxHotGroups)] {
 		k.list = append(k.list, wire.HotKey{
-			Partition: partition, Key: wire.PrintableKey(g.Key), Raw: g.Raw, Records: g.Records, Bytes: g.Bytes, Of: hot.Of,
+			Partition: partition, Key: wire.PrintableKey(g.Key), Raw: g.Raw, Combined: combined, Records: g.Records, Bytes: g.Bytes, Of: hot.Of,
 		})
 	}
 	slices.SortFunc(k.list, func(a, b wire.HotKey) int {

@@ -25,8 +25,8 @@ func TestKeys(t *testing.T) {
 			for i := range rapid.IntRange(0, 4).Draw(t, "keys") {
 				hot.Groups = append(hot.Groups, wire.HotGroup{Key: fmt.Sprint(i), Records: 1, Bytes: rapid.Int64Range(1, 5).Draw(t, "bytes")})
 			}
-			k.Set(p, nil)
-			k.Set(p, hot)
+			k.Set(p, nil, true)
+			k.Set(p, hot, true)
 			if reports[p] == nil || len(reports[p].Groups) == 0 || reports[p].Read <= hot.Read {
 				reports[p] = hot
 			}
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 		var want []wire.HotKey
 		for p, hot := range reports {
 			for _, g := range hot.Groups {
-				want = append(want, wire.HotKey{Partition: p, Key: g.Key, Records: 1, Bytes: g.Bytes, Of: 9})
+				want = append(want, wire.HotKey{Partition: p, Key: g.Key, Combined: true, Records: 1, Bytes: g.Bytes, Of: 9})
 			}
 		}
 		slices.SortFunc(want, func(a, b wire.HotKey) int {
@@ -58,7 +58,7 @@ func TestKeysAreBounded(t *testing.T) {
 		for i := range 100 {
 			hot.Groups = append(hot.Groups, wire.HotGroup{Key: strings.Repeat("\x1b[31m", 100), Bytes: int64(1000 - i)})
 		}
-		k.Set(p, hot)
+		k.Set(p, hot, true)
 	}
 	if len(k.List()) != wire.MaxHotKeys {
 		t.Fatalf("%d keys, want %d", len(k.List()), wire.MaxHotKeys)

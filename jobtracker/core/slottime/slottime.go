@@ -12,10 +12,29 @@
 package slottime
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/wire"
+)
+
+// use is an index of wire.SlotUses.
+type use int
+
+const (
+	start use = iota
+	read
+	maps
+	shuffle
+	reduce
+	commit
+	failed
+	killed
+	speculative
+	rerun
+	lost
+	gathering
+	running
+	inParts use = -1 // the job needed the attempt: its time has parts
 )
 
 // Sums is the slot time of a job. Its zero value is ready.
@@ -53,7 +72,7 @@ func (s *Sums) Reserved(at int64) { s.reserved.begin(at) }
 // Released says that the slot which was reserved at a time is not reserved any more.
 func (s *Sums) Released(reserved, now int64) {
 	s.reserved.end(reserved)
-	s.add(wire.SlotGathering, max(now-reserved, 0), 1)
+	s.add(gathering, max(now-reserved, 0), 1)
 }
 
 // Ended is an attempt that has ended.
@@ -72,60 +91,59 @@ type Ended struct {
 
 // Add adds an ended attempt.
 func (s *Sums) Add(x *Ended) {
-	if use := x.use(); use != "" {
-		s.add(use, x.Held, 1)
+	if u := x.use(); u != inParts {
+		s.add(u, x.Held, 1)
 		return
 	}
 	rest := x.Held
-	part := func(use wire.SlotUse, millis int64) {
+	part := func(u use, millis int64) {
 		millis = min(max(millis, 0), rest)
 		rest -= millis
 		if millis > 0 {
-			s.add(use, millis, 1)
+			s.add(u, millis, 1)
 		}
 	}
-	part(wire.SlotStart, x.Before+x.Started.Milliseconds())
-	part(wire.SlotCommit, x.Completed.Milliseconds())
+	part(start, x.Before+x.Started.Milliseconds())
+	part(commit, x.Completed.Milliseconds())
 	if x.Kind == wire.Map {
-		part(wire.SlotRead, x.Read.Milliseconds())
-		s.add(wire.SlotMap, rest, 1)
+		part(read, x.Read.Milliseconds())
+		s.add(maps, rest, 1)
 		return
 	}
-	part(wire.SlotShuffle, x.Shuffled.Milliseconds())
-	s.add(wire.SlotReduce, rest, 1)
+	part(shuffle, x.Shuffled.Milliseconds())
+	s.add(reduce, rest, 1)
 }
 
 // Remove takes back an attempt that counted as lost: its end is reported after all.
 func (s *Sums) Remove(x *Ended) { s.add(x.use(), -x.Held, -1) }
 
-// use returns what the whole time of an attempt went to; empty: the job needed it, and it has parts.
-func (x *Ended) use() wire.SlotUse {
+// use returns what the whole time of an attempt went to.
+func (x *Ended) use() use {
 	switch {
 	case x.Lost:
-		return wire.SlotLost
+		return lost
 	case x.State == wire.AttemptFailed:
-		return wire.SlotFailed
+		return failed
 	case x.Outrun:
-		return wire.SlotSpeculative
+		return speculative
 	case x.State == wire.AttemptKilled:
-		return wire.SlotKilled
+		return killed
 	case x.Again:
-		return wire.SlotRerun
+		return rerun
 	}
-	return ""
+	return inParts
 }
 
-func (s *Sums) add(use wire.SlotUse, millis int64, attempts int) {
-	u := &s.uses[slices.Index(wire.SlotUses[:], use)]
-	u.millis += millis
-	u.attempts += attempts
+func (s *Sums) add(u use, millis int64, attempts int) {
+	s.uses[u].millis += millis
+	s.uses[u].attempts += attempts
 }
 
 // Status returns the sums at a time; nil: the job has had no slot. deferred is as in wire.SlotTime.
 func (s *Sums) Status(now int64, deferred time.Duration) *wire.SlotTime {
 	all := *s
-	all.add(wire.SlotRunning, s.running.until(now), s.running.n)
-	all.add(wire.SlotGathering, s.reserved.until(now), s.reserved.n)
+	all.add(running, s.running.until(now), s.running.n)
+	all.add(gathering, s.reserved.until(now), s.reserved.n)
 	t := &wire.SlotTime{Deferred: deferred.Milliseconds()}
 	for i, u := range all.uses {
 		if u.attempts > 0 {
