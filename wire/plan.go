@@ -190,6 +190,7 @@ type JobStatus struct {
 	Suspended  bool          `msgpack:"Held"`     // suspended: no task is launched
 	Troubles   []string      `msgpack:"Troubles"` // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
 	Elapsed    time.Duration `msgpack:"Elapsed"`  // since submission
+	Submitted  int64         `msgpack:"-"`        // Unix milliseconds; only a job tracker sets it
 	Prediction Prediction    `msgpack:"-"`        // of its end; only a job tracker sets it
 	Owner      string        `msgpack:"Owner"`    // the user that submitted it; empty: not known any more
 	Access     Access        `msgpack:"-"`        // to its details; only a job tracker sets it

@@ -42,6 +42,7 @@ func (c *Core) predictedStatus(f *facts.Job, now time.Duration) wire.JobStatus {
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
+	s.Submitted = f.Submission().At()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
 	s.Flow, s.After = c.flowOf(f), c.inputsOf(f)

@@ -38,6 +38,7 @@ type (
 		Error         string                      `json:"error,omitempty"`
 		WaitReason    string                      `json:"waitReason,omitempty"` // begins with "for"
 		Troubles      []string                    `json:"troubles,omitempty"`
+		Submitted     time.Time                   `json:"submitted,omitzero"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
 		Prediction    *Prediction                 `json:"prediction,omitempty"`   // of its end; only of a job that has not ended
 		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
@@ -96,7 +97,7 @@ func JobOf(s *wire.JobStatus) Job {
 	j := Job{
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Suspended: s.Suspended, Settings: settingsOf(&s.Settings, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
-		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
+		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, Submitted: timeOf(s.Submitted), ElapsedMillis: s.Elapsed.Milliseconds(),
 		Prediction: predictionOf(&s.Prediction, &s.Settings), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
 		Partitions: sizesOf(s.Partitions), HotKeys: hotKeysOf(s), SlotTime: slotTimeOf(s.SlotTime),
 	}
@@ -138,8 +139,12 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
+	submitted := int64(0)
+	if !j.Submitted.IsZero() {
+		submitted = j.Submitted.UnixMilli()
+	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, After: after, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Submitted: submitted, Name: j.Name, Flow: flow, After: after, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Prediction: j.Prediction.ToWire(),
