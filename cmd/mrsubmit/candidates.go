@@ -93,6 +93,11 @@ func jobChoices(jobs []web.Job) (list []choice) {
 
 func ofJobs(ctx context.Context, l *line) []choice { return jobChoices(l.jobs(ctx, core.Query{})) }
 
+func ofOutputs(ctx context.Context, l *line) []choice {
+	succeeded := core.Query{Filter: admission.Filter{States: []wire.State{wire.Succeeded}}}
+	return append(jobChoices(l.jobs(ctx, succeeded)), filesWanted...)
+}
+
 func ofUnfinished(ctx context.Context, l *line) []choice {
 	var unfinished []wire.State
 	for s := wire.Waiting; s <= wire.Killed; s++ {

@@ -12,13 +12,14 @@ type command struct {
 	group    string // in the list of commands
 	synopsis string // its arguments
 	summary  string
-	help     string      // for the command's own help; empty: the summary
+	help     string      // comes after the summary in the command's own help
 	examples []string    // command lines without mrsubmit
 	words    []candidate // completes the arguments that are not flags, the last one all further ones
 
 	query    func(q *query, ctx context.Context) error
-	flags    func(q *query) // defines further flags; may be nil
-	min, max int            // number of arguments that are not flags
+	flags    func(q *query)           // defines further flags; may be nil
+	offline  func(args []string) bool // whether these arguments need no job tracker; may be nil
+	min, max int                      // number of arguments that are not flags
 
 	run func(t *tool, ctx context.Context, args []string) int // returns the exit code
 }
@@ -51,7 +52,7 @@ func names(all []command) []string {
 
 // commands lists the subcommands. Those of a group follow each other.
 func commands() []command {
-	const jobs, results, past, cluster, shell = "Run and change jobs", "Look at jobs", "Ended jobs", "The cluster", "This program"
+	const jobs, results, past, cluster, shell = "Run and change jobs", "Look at jobs", "Ended jobs and their outputs", "The cluster", "This program"
 	return []command{
 		{name: "run", group: jobs, synopsis: runSynopsis, summary: "run a job and wait until it ends", help: runHelp, words: []candidate{ofFiles}, run: (*tool).run,
 			examples: []string{
@@ -76,8 +77,8 @@ func commands() []command {
 			query: endAttempts(true), flags: endAttemptFlags, min: 1, max: anyNumber, words: []candidate{ofRunningAttempts},
 			examples: []string{"fail-attempt attempt_1764000000_0001_m_000003_1000"}},
 
-		{name: "list", group: results, synopsis: listSynopsis, summary: "list the jobs that the cluster knows, newest first",
-			query: (*query).list, flags: func(q *query) { q.filter.define(q) },
+		{name: "list", group: results, synopsis: listSynopsis, summary: "list the jobs that the cluster knows, newest first, and flows with their predicted ends",
+			query: (*query).list, flags: listFlags,
 			examples: []string{"list -state running,failed -since 2h", "list -owner ann -name 'daily-*' -json"}},
 		{name: "status", group: results, synopsis: "[-json] JOB|FLOW", summary: "print the state and progress of a job, or of each job of a flow",
 			query: (*query).status, min: 1, max: 1, words: []candidate{ofJobs}, examples: []string{"status job_1764000000_0001"}},
@@ -102,6 +103,15 @@ func commands() []command {
 			query: (*query).history, flags: historyFlags, max: 1, words: []candidate{ofJobs},
 			examples: []string{"history -state failed -since 2026-01-31", "history job_1764000000_0001"}},
 
+		{name: "cat", group: past, synopsis: "JOB|FLOW|PATH…", summary: "print outputs of jobs, wherever they are", help: catHelp,
+			query: (*query).cat, offline: onlyPaths, min: 1, max: anyNumber, words: []candidate{ofOutputs},
+			examples: []string{"cat job_1764000000_0001", "cat hdfs:///counts/part-r-00000"}},
+		{name: "ls", group: past, synopsis: "[-json] JOB|FLOW|PATH…", summary: "list the files of outputs", help: lsHelp,
+			query: (*query).ls, offline: onlyPaths, min: 1, max: anyNumber, words: []candidate{ofOutputs},
+			examples: []string{"ls job_1764000000_0001", "ls hdfs:///counts"}},
+
+		{name: "top", group: cluster, synopsis: "", summary: "show the cluster and its jobs on the terminal, as they change", help: topHelp,
+			query: (*query).top, examples: []string{"top"}},
 		{name: "ui", group: cluster, synopsis: "[-port PORT] [-no-browser]", summary: "show the cluster's pages in a browser", help: uiHelp,
 			query: (*query).showUI, flags: uiFlags, examples: []string{"ui", "ui -port 8088 -no-browser"}},
 		{name: "cluster", group: cluster, synopsis: "[-json] | SUBCOMMAND …", summary: "show the cluster, or change it with a subcommand", help: clusterHelp(),

@@ -60,11 +60,10 @@ them, run uses an embedded cluster on this machine:
 func (t *tool) commandHelp(name string, set *flag.FlagSet) {
 	c := find(append(commands(), clusterCommands()...), name)
 	fmt.Fprintf(t.stdout, "usage: mrsubmit %s %s\n\n", name, c.synopsis)
-	text := c.help
-	if text == "" {
-		text = strings.ToUpper(c.summary[:1]) + c.summary[1:] + "."
+	fmt.Fprintf(t.stdout, "%s%s.\n\n", strings.ToUpper(c.summary[:1]), c.summary[1:])
+	if c.help != "" {
+		fmt.Fprintf(t.stdout, "%s\n\n", strings.TrimSpace(c.help))
 	}
-	fmt.Fprintf(t.stdout, "%s\n\n", strings.TrimSpace(text))
 	for i, example := range c.examples {
 		if i == 0 {
 			fmt.Fprint(t.stdout, "Examples:\n\n")

@@ -294,7 +294,8 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, par
 	case http.StatusNotFound:
 		err = fmt.Errorf("tracker %s at %s: %w: it is removed some time after the end of the job, see tasktracker -keep", a.Tracker, a.Addr, errNoLog)
 	default:
-		err = fmt.Errorf("tracker %s at %s answers %s", a.Tracker, a.Addr, resp.Status)
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(string(why)))
 	}
 	resp.Body.Close()
 	return nil, "", err

@@ -56,6 +56,9 @@ func main() {
 	if client.Terminal(os.Stdout) != nil && os.Getenv("NO_COLOR") == "" {
 		t.colors = resultWriter{os.Stdout}
 	}
+	if client.Terminal(os.Stdout) != nil && term.IsTerminal(int(os.Stdin.Fd())) {
+		t.terminal = os.Stdout
+	}
 	code := t.main(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -68,6 +71,7 @@ type tool struct {
 	width          func() int // columns of the terminal; nil: stderr is not a terminal
 	signals        client.Signals
 	embedded       startCluster
+	terminal       *os.File  // of standard input and output; nil: they are no terminal that can redraw
 	colors         io.Writer // standard output for text with colors; nil: no colors
 
 	poll    time.Duration           // pause between looks at logs that grow; 0: the usual one

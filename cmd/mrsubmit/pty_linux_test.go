@@ -100,7 +100,8 @@ func (s *screen) await(from int, want string) int {
 		select {
 		case <-s.grown:
 		case <-deadline:
-			s.t.Fatalf("the terminal does not show %q: %q", want, s.text()[from:])
+			got := s.text()[from:]
+			s.t.Fatalf("the terminal does not show %q: %q", want, got[max(0, len(got)-2000):])
 		}
 	}
 }

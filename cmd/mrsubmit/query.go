@@ -33,6 +33,7 @@ type query struct {
 	flags     *flag.FlagSet
 	addresses string
 	json      bool
+	offline   bool     // no job tracker is needed
 	args      []string // arguments that are not flags
 	cluster   *web.Client
 	staging   string // URL of the directory with histories; empty: ask the cluster
@@ -68,6 +69,7 @@ func (c *command) runQuery(t *tool, ctx context.Context, args []string) int {
 		c.flags(q)
 	}
 	err := q.parseArgs(args, c.min, c.max)
+	q.offline = c.offline != nil && c.offline(q.args)
 	if err == nil {
 		err = q.connect()
 	}
@@ -88,13 +90,13 @@ func (q *query) reportSkipped(why error) {
 	fmt.Fprintf(q.stderr, "mrsubmit %s: %v\n", q.flags.Name(), errorText(why))
 }
 
-// connect makes the client. With -staging, no job tracker is needed.
+// connect makes the client. With -staging and for paths, no job tracker is needed.
 func (q *query) connect() error {
 	addrs, err := addresses(q.addresses)
 	if err != nil {
 		return err
 	}
-	if len(addrs) == 0 && q.staging == "" {
+	if len(addrs) == 0 && q.staging == "" && !q.offline {
 		return usagef("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
 	}
 	if len(addrs) == 0 && q.security.tlsDir == "" {

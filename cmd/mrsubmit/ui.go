@@ -17,8 +17,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const uiHelp = `Show the cluster's pages in a browser. mrsubmit serves them at a loopback address, with your
-certificate, until it is interrupted. It prints the address, which works for one browser.`
+const uiHelp = `mrsubmit serves the pages at a loopback address, with your certificate, until it is interrupted.
+It prints the address, which works for one browser.`
 
 func uiFlags(q *query) {
 	q.flags.IntVar(&q.port, "port", 0, "serve at this loopback `port`; 0: any free one")

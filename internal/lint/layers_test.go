@@ -159,7 +159,7 @@ func within(importPath, tree string) bool {
 // TestDependencies refuses direct and indirect dependencies of packages on certain trees.
 func TestDependencies(t *testing.T) {
 	cluster := []string{
-		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
+		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
 		module + "/jobtracker/pages", module + "/jobtracker/web", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)

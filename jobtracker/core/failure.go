@@ -18,6 +18,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 		return false
 	}
 	failure := faults.NewFailure(t.Name, id, r)
+	l.logAttempt(j, true, "attempt failed", id, t.Name, "why", firstLine(r.Error))
 	if !l.flowStopping(j) {
 		j.faults.AddTrouble(failure.WithoutLog())
 	}

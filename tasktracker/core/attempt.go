@@ -423,6 +423,7 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	a.phase, a.state, a.result = final, state, result
 	a.setTimes(result, c.now)
 	result.Hot = cmp.Or(result.Hot, a.hot) // if its worker has died, it has reported none
+	c.do(AttemptEnded{a.id, state, result})
 	if result.Died != nil {
 		result.Died.Changes, result.Died.Digest = a.skipChanges, a.digest
 	}
