@@ -67,6 +67,11 @@ type Record struct {
 	View    string `msgpack:"View,omitempty"`
 	HasView bool   `msgpack:"HasView,omitempty"`
 
+	Modify  string        `msgpack:"Modify,omitempty"`  // the job's modify ACL; empty: it has none
+	Program *wire.Program `msgpack:"Program,omitempty"` // nil: an older build has written the record
+
+	Curve []wire.CurvePoint `msgpack:"Curve,omitempty"` // bytes over time, oldest first; none: an older build has written the record
+
 	PlanLog          []byte `msgpack:"PlanLog"`    // Plans as encoded in files, see [Record.Unpack]
 	PlansSince       int64  `msgpack:"PlansSince"` // Unix milliseconds; plans before this time are not known; 0: all are known
 	PlansSinceReason string `msgpack:"PlansLack"`  // why earlier plans are not known

@@ -113,14 +113,8 @@ func (m Mix) Run() ([]*Predicted, error) {
 }
 
 func (m Mix) play(r *Result) (jobs []*Predicted) {
-	w := emptyWorld(r)
+	w := mixWorld(r, m.Scheduler)
 	defer w.finish(r)
-	w.scheduling = wire.Scheduling{Scheduler: m.Scheduler, Metric: "sum-response", Delay: "none"}
-	w.allocation = core.PoolsRead{Err: errPools}
-	w.calm, w.stepping = true, stepping{max: maxFleetSteps, factsEvery: 1000}
-	w.attemptTime, w.callTime, w.verifyTime = time.Second, 5*time.Millisecond, time.Second
-	w.shape.slots, w.shape.calmFacts = mixSlots, true
-	w.addNodes(mixTrackers)
 	rnd, at := rand.New(rand.NewPCG(m.Seed, 24)), fleetStart
 	names := make([]shapedJob, 0, m.Jobs/jobsPerName+1)
 	for n := range cap(names) {
@@ -137,6 +131,18 @@ func (m Mix) play(r *Result) (jobs []*Predicted) {
 	}
 	w.checkFleet()
 	return jobs
+}
+
+// mixWorld makes the cluster of a mix, without jobs.
+func mixWorld(r *Result, scheduler string) *world {
+	w := emptyWorld(r)
+	w.scheduling = wire.Scheduling{Scheduler: scheduler, Metric: "sum-response", Delay: "none"}
+	w.allocation = core.PoolsRead{Err: errPools}
+	w.calm, w.stepping = true, stepping{max: maxFleetSteps, factsEvery: 1000}
+	w.attemptTime, w.callTime, w.verifyTime = time.Second, 5*time.Millisecond, time.Second
+	w.shape.slots, w.shape.calmFacts = mixSlots, true
+	w.addNodes(mixTrackers)
+	return w
 }
 
 func (w *world) addMixJob(j shapedJob, i int, at time.Duration) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
@@ -20,7 +21,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -37,7 +38,9 @@ type runFlags struct {
 	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
 	noWait      bool               // fail if the cluster accepts no job for now
-	properties  []string           // NAME=VALUE, in order
+	ui          bool               // serve the pages of the embedded run
+	noBrowser   bool
+	properties  []string // NAME=VALUE, in order
 	settings    *[][2]string
 	began       time.Time     // deadlines count from this time
 	clockAhead  time.Duration // the cluster's clock minus ours
@@ -67,6 +70,8 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	t.securityFlags(set, &f.security)
 	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
 	set.BoolVar(&f.noWait, "no-wait", false, "fail at once if the cluster has too many jobs, instead of waiting until it accepts this one")
+	set.BoolVar(&f.ui, "ui", false, "serve the pages of an embedded run at a loopback address, and open a browser. They stay after the job's end, until Ctrl-C")
+	set.BoolVar(&f.noBrowser, "no-browser", false, "with -ui: only print the address")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -84,6 +89,9 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	}
 	f.job, f.args = rest[0], rest[1:]
 	f.jobtrackers, err = addresses(*list)
+	if err == nil && f.ui && len(f.jobtrackers) > 0 {
+		err = usagef("-ui shows an embedded run: mrsubmit ui shows the pages of a cluster")
+	}
 	return f, err
 }
 
@@ -124,7 +132,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	}
 	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
 	if cluster == nil {
-		return t.runEmbedded(ctx, cfg, sub)
+		return t.runEmbedded(ctx, cfg, f, sub)
 	}
 	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil {
 		return err
@@ -169,17 +177,50 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 }
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
-func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Submission) error {
+func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, sub *wire.Submission) error {
 	cluster, err := t.embedded(ctx, sub)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}
+	wait := func() error { return nil }
+	if f.ui {
+		if wait, err = t.showRun(ctx, f, cluster); err != nil {
+			return errors.Join(err, cluster.close())
+		}
+	}
 	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
 	code := client.Run(ctx, cfg, sub)
-	if err := cluster.close(); err != nil {
-		return fmt.Errorf("stop embedded cluster: %w", err)
+	err = wait()
+	if closed := cluster.close(); closed != nil {
+		return fmt.Errorf("stop embedded cluster: %w", closed)
 	}
-	return exitError(code)
+	return cmp.Or(err, exitError(code))
+}
+
+// showRun serves the pages of an embedded cluster. wait serves them after the end of the job until an interrupt.
+func (t *tool) showRun(ctx context.Context, f *runFlags, cluster *cluster) (wait func() error, err error) {
+	p, err := ui.Listen(0, ui.Config{Pages: cluster.pages, Log: cluster.log})
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve() }()
+	fmt.Fprintln(t.stderr, "pages:", p.URL())
+	remove := t.openBrowser("run", p.URL(), f.noBrowser)
+	return func() error {
+		defer remove()
+		defer p.Close()
+		if ctx.Err() == nil {
+			fmt.Fprintln(t.stderr, "the pages stay until Ctrl-C")
+		}
+		select {
+		case <-ctx.Done():
+		case <-t.signals.HangUp:
+		case err := <-served:
+			return err
+		}
+		return nil
+	}, nil
 }
 
 // executable returns the absolute path of the job's program. If JOB is a package directory, it

@@ -24,14 +24,14 @@ func layers() [][]string {
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
-		{"jobtracker", "jobtracker/replica", "jobtracker/pages", "jobtracker/web", "tasktracker"},
+		{"jobtracker", "jobtracker/breakdown", "jobtracker/glance", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
 		{"jobtracker/web/seek", "tasktracker/process"},
 		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/admission", "jobtracker/core/handshake"},
 		{"jobtracker/core/facts", "jobtracker/core/assign", "jobtracker/core/placement", "jobtracker/core/profiles", "jobtracker/core/quota", "jobtracker/core/shares", "jobtracker/core/announce"},
-		{"jobtracker/core/taskset", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
+		{"jobtracker/core/taskset", "jobtracker/core/curve", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pastplans", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
@@ -160,6 +160,7 @@ func within(importPath, tree string) bool {
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
+		module + "/jobtracker/pages", module + "/jobtracker/web", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	for name, never := range map[string][]string{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -35,6 +36,7 @@ type phase struct {
 	plannedAt     time.Duration    // when the plan in force was requested
 
 	plan scheduler.Plan // the plan in force
+	past pastplans.Log
 
 	starvation starvation
 }
@@ -86,6 +88,7 @@ func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 		p.noPlanReason = ""
 		if l.assign.ForgetPlan(p.index) {
 			p.plan = scheduler.Plan{}
+			l.samplePlan(p)
 			l.recordPlan(p)
 		}
 		return
@@ -121,6 +124,7 @@ func (l *leader) allocated(r Allocated) {
 		}
 	}
 	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
+	l.samplePlan(p)
 	l.recordPlan(p)
 	if l.hasManyJobs() {
 		l.recentForecast(l.now, statusForecastAge) // the next status should not get an old one

@@ -36,8 +36,7 @@
 //	handshake   answers on a tracker's stream until the tracker is welcomed
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
-//	skew        how unevenly a job's map output is spread
-//	slottime    what a job's slots did
+//	skew, slottime  how unevenly a job's map output is spread; what a job's slots did
 //	forecast    how long tasks take and when jobs end
 //	announce    which map outputs each home is told, and when
 //	shares      the shuffle shares that trackers were sent
@@ -45,6 +44,7 @@
 //	health      when a tracker is excluded, and readmitted
 //	profiles    profiles of the last job of each name
 //	past        the attempts of a job that have ended
+//	curve, pastplans  bytes of a job over time; the plans of the last minutes
 //	settings    the job's properties that the job tracker uses
 //	faults      failures of a job's tasks
 //	pieces      long work in pieces, so that no Step takes long
@@ -62,11 +62,11 @@
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go waiting.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
-//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go plansample.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go forecasterrors.go profile.go
-//	clients            requests.go refused.go limits.go; status.go detail.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
+//	clients            requests.go refused.go limits.go; status.go detail.go curves.go explain.go holds.go clusterstatus.go submission.go; pages.go changed.go; counting.go recent.go whatif.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -301,6 +301,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	spent := c.advanceStart(c.budget)
 	if c.leader != nil {
 		c.leader.finishStep(spent)
+		c.leader.addPoints()
 	}
 	return c.commands
 }

@@ -121,6 +121,9 @@ func (l *leader) countEnd(a *attempt, state wire.AttemptState, lost bool) {
 		outcome = census.Succeeded
 	case state == wire.AttemptFailed:
 		outcome = census.Failed
+		if !a.killed() { // else a user has failed it
+			a.tracker.faults.Attempts++
+		}
 	}
 	l.c.counts.Attempts[a.id.Task.Kind][outcome].Add(1)
 }

@@ -65,6 +65,8 @@ type leader struct {
 	overheads  forecast.Overheads
 	forecasts  forecasting
 	counting   counting
+	describing describing
+	collecting collecting
 	recent     recentlyEnded
 }
 
@@ -120,7 +122,8 @@ func (l *leader) endTerm(closed map[Stream]bool) {
 			tokens = append(tokens, w.token())
 		}
 	}
-	tokens = append(tokens, l.counting.tokens...)
+	tokens = append(append(tokens, l.counting.tokens...), l.describing.tokens...)
+	tokens = append(tokens, l.collecting.tokens...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -158,6 +161,10 @@ func (l *leader) handle(ev Event) {
 		l.excludeTracker(ev)
 	case TakeCensus:
 		l.takeCensus(ev)
+	case TakeRecent:
+		l.takeRecent(ev)
+	case TakeOpenJobs:
+		l.takeOpenJobs(ev)
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:

@@ -249,7 +249,11 @@ func (l *leader) rerunLost(j *job, r *wire.OutputLost, unreached []string) {
 func (l *leader) rejectOutput(j *job, n int, reason string) {
 	m := &j.maps[n]
 	rejected := j.faults.RejectOutput(m.key(), m.output.attempt)
-	j.avoid(&m.task, l.outputOf(j, n).Tracker)
+	server := l.outputOf(j, n).Tracker
+	if t := l.fleet.trackers[server]; t != nil {
+		t.faults.Outputs++
+	}
+	j.avoid(&m.task, server)
 	l.dropOutput(j, n)
 	l.updateMap(j, n)
 	l.touch(j)

@@ -241,6 +241,7 @@ var largeEvents = []struct {
 		c.core.leader.recentForecast(c.now, 0)
 	}, nil},
 	{"census", func(c *largeCluster, i int) { c.step(TakeCensus{Token: Token(i + 1)}) }, nil},
+	{"recent attempts", func(c *largeCluster, i int) { c.step(TakeRecent{Token: Token(i + 1)}) }, nil},
 	{"all jobs advanced", func(c *largeCluster, i int) {
 		c.core.leader.touchAll()
 		c.step(Tick{})

@@ -55,6 +55,8 @@ type tracker struct {
 	hosting       hosting
 	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
 	excludedSince int64                   // Unix milliseconds of the leader's exclusion; 0: by an earlier leader
+	faults        wire.TrackerFaults
+	machine       *wire.Machine // the last one that it reported; nil: none
 
 	facts.Tracker // copy of its entry in Facts
 }
@@ -152,6 +154,19 @@ func (l *leader) setHealth(t *tracker, unhealthy string) {
 	}
 }
 
+// noteMachine keeps what a tracker reports of its machine; nil: nothing new.
+func (t *tracker) noteMachine(m *wire.Machine) {
+	if m == nil {
+		return
+	}
+	m.Disks = m.Disks[:min(len(m.Disks), wire.MaxDisks)]
+	for i := range m.Disks {
+		d := &m.Disks[i]
+		d.Path, d.Failed = wire.Truncate(d.Path, wire.MaxTrouble), wire.Truncate(d.Failed, wire.MaxTrouble)
+	}
+	t.machine, t.faults.Fetches = m, m.FailedFetches
+}
+
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
@@ -211,6 +226,7 @@ func (l *leader) fromTracker(ev FromTracker) {
 		for i := range m.Attempts {
 			l.attemptReport(t, &m.Attempts[i])
 		}
+		t.noteMachine(m.Machine)
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)

@@ -77,6 +77,7 @@ func All() []Property {
 		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
 		number(wire.LocalBytesProperty, -1, -1, math.MaxInt64,
 			"maximum bytes that an attempt may have in its working directory on a local disk, without Quern's own sorted files; an attempt that exceeds it fails; 0 or less: no limit"),
+		text(wire.RedactedProperties, "", 0, "comma-separated names of properties and flags; the API and pages hide their values; passwords, secrets and tokens are always hidden"),
 		text("mapreduce.job.skip.outdir", "", 0, "directory for the records that the job has skipped: a URL or an absolute path; "+
 			"empty: _logs/skip in the output directory; none: they are not written"),
 		number("mapreduce.map.cpu.vcores", 0, 0, 1<<20, "cores that a map takes of its task tracker's offer, beside a slot; 0: none; see tasktracker -vcores"),
