@@ -58,7 +58,9 @@ func (l *leader) flushOutputs() {
 		}
 	}
 	l.todo.outputsQueued = l.todo.outputsQueued[:0]
-	if _, done := l.announcing.Advance(l.works.budget); !done {
+	spent, done := l.announcing.Advance(l.works.budget - l.works.visited)
+	l.charge(spent)
+	if !done {
 		l.works.Add(&l.announcing)
 	}
 }
@@ -120,7 +122,7 @@ func (l *leader) outputOf(j *job, m int) wire.MapOutput {
 	if mt.output.givenUp {
 		return wire.MapOutput{Map: m, Digest: mt.digest, GivenUp: true}
 	}
-	t := l.fleet.byNumber[mt.output.tracker-1]
+	t := l.fleet.places.all[mt.output.place-1]
 	return wire.MapOutput{
 		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
 	}

@@ -144,7 +144,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.updateTaskOf(a)
 		l.updateProbation(j, t)
 	}
-	a.coldStart = j.measures.AttemptBegan(t.number)
+	a.coldStart = j.measures.AttemptBegan(t.number, uint32(t.Incarnation))
 	l.c.noteChange(j.id)
 	return a
 }

@@ -75,7 +75,6 @@
 //	      --> leader.finishStep, in this order
 //	            checkLeases, checkAwaited,      act if a time has come, see timers and recovery
 //	            checkExclusions, expireQueues
-//	            timers.alarms                   touches jobs if the time of an alarm has come
 //	            works.Advance                   does a piece of the works that take many Steps
 //	            advanceTouched                  advances each job that was touched: something
 //	                                            happened that the job may have waited for
@@ -101,20 +100,20 @@
 // two pieces every event can come. In pieces are:
 //
 //	touchAll           a job that waits for something is touched in this Step or in one soon after
+//	alarms, later      the same at a time, or because a Step is too long already to find homes
 //	endRecovery        jobs go on after a change of leader
 //	survey             the scheduler's input, for each phase. Each of its last stages is one piece, and so is
 //	                   the choice of victims after the visits for pools that starve
-//	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
-//	                   one. Each stage of forecast.Predict after the estimates is one piece
+//	forecasting        forecasts of many jobs. Statuses use the last one
 //	planRecording      the plan logs of jobs, after the forecast that considers the plan
-//	outputDrop         workers and map outputs of a lost or restarted tracker
+//	outputVisits       map outputs of a tracker that is lost, drains, or that others cannot read
+//	expectations       maps without the outputs for which they have waited after a restart
 //	announcing         messages to homes
 //	counting           the census for metrics
 //
 // A new leader is made in pieces too, see termStart: until then, its events wait.
 //
-// At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
-// the drop of a draining tracker's outputs, and the division of outer limits.
+// Other loops over jobs or outputs are at once, and make the works of their Step shorter: see leader.charge.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
@@ -294,11 +293,15 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	case FromTracker:
 		c.noteRead(ev.ReadAt)
 	}
+	if c.leader != nil {
+		c.leader.works.visited, c.leader.works.placed = 0, 0
+	}
 	c.handle(ev)
 	c.refuseWaiting(c.now)
 	spent := c.advanceStart(c.budget)
 	if c.leader != nil {
-		c.leader.finishStep(spent)
+		c.leader.charge(spent)
+		c.leader.finishStep()
 	}
 	return c.commands
 }

@@ -36,7 +36,7 @@ func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
 	if !f.making {
 		f.begin(now)
 		if !l.hasManyJobs() {
-			l.works.Finish(f)
+			l.charge(l.works.Finish(f))
 		}
 	}
 	return f.last

@@ -23,30 +23,31 @@ import (
 // homes.go, moving.go, restart.go, commit.go). The small fields that each end of a task reads come
 // first, to share cache lines.
 type job struct {
-	facts       *facts.Job
-	id          wire.JobID
-	recovering  bool   // it waits for the trackers' inventories after a change of leader
-	touched     bool   // it is in todo.touched
-	heldBy      string // why limits of users or of pools around its pool keep it from slots, see poollimits.go
-	bad         badTasks
-	trackers    health.OfJob // where its attempts fail
-	speculating speculating
-	finish      finishing
-	maps        []mapTask
-	reduces     []task
-	attempts    attempts // running attempts
-	spec        jobSpec
-	service     serviceTasks
-	splits      splitsRead
-	assign      assign.Job
-	ended       past.Attempts
-	faults      faults.Faults
-	outputs     mapOutputs
-	partitions  partitions
-	tally       tally
-	measures    forecast.Measures
-	profile     *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
-	planned     planRecord
+	facts        *facts.Job
+	id           wire.JobID
+	recovering   bool   // it waits for the trackers' inventories after a change of leader
+	touched      bool   // it is in todo.touched
+	touchedLater bool   // it is in works.later
+	heldBy       string // why limits of users or of pools around its pool keep it from slots, see poollimits.go
+	bad          badTasks
+	trackers     health.OfJob // where its attempts fail
+	speculating  speculating
+	finish       finishing
+	maps         []mapTask
+	reduces      []task
+	attempts     attempts // running attempts
+	spec         jobSpec
+	service      serviceTasks
+	splits       splitsRead
+	assign       assign.Job
+	ended        past.Attempts
+	faults       faults.Faults
+	outputs      mapOutputs
+	partitions   partitions
+	tally        tally
+	measures     forecast.Measures
+	profile      *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
+	planned      planRecord
 }
 
 // jobSpec is what was submitted, and when.

@@ -24,6 +24,7 @@ type trackerFleet struct {
 	draining     taskset.Set         // indexes of draining trackers
 	numbers      map[string]int32    // see numberOf
 	byNumber     []trackerName       // the last tracker with each number
+	places       places              // of map outputs
 	losses       health.Losses       // recent losses of trackers
 	topo         locality.Topology   // racks from configuration and from the splits read so far
 	usualRate    measuredRate        // see usualRate
@@ -42,7 +43,9 @@ type tracker struct {
 	assign        assign.Tracker
 	attempts      []*attempt  // running attempts, in no order
 	outputs       []outputRef // chosen map outputs that are or were here
+	outputsAdded  int         // how many there were ever
 	number        int32       // number of its name, see numberOf
+	place         int32       // of its map outputs
 	rack          string      // see locality.Topology
 	contact       contact
 	health        health.Record
@@ -50,6 +53,7 @@ type tracker struct {
 	slots         [2]int // slots by phase that the tracker reported last
 	host          string // see locality.HostKey
 	countedSlots  [2]int // its part of trackerFleet.slots
+	dropsUnread   bool   // dropUnread is under way
 	sharesVersion int    // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
@@ -74,7 +78,7 @@ func (t *tracker) canBeHome() bool {
 
 func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		Tracker: f, number: l.numberOf(f), place: l.fleet.places.of(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
@@ -193,9 +197,6 @@ func (l *leader) fromTracker(ev FromTracker) {
 		return
 	}
 	t.contact.lastHeard = max(t.contact.lastHeard, min(cmp.Or(ev.ReadAt, l.now), l.now))
-	if len(l.works.drops) > 0 {
-		l.finishDrop(t.Name) // the message may report outputs
-	}
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)
