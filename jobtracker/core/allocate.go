@@ -65,11 +65,16 @@ func (p *phase) planSoon(now time.Duration) {
 	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
+// isDue reports whether a plan is to be requested now.
+func (l *leader) isDue(p *phase) bool {
+	return !p.planning && p.surveying == nil && l.now >= p.nextPlanAt
+}
+
 // allocate begins to make the snapshots for the plans that are due.
 func (l *leader) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
-		if p.planning || p.surveying != nil || l.now < p.nextPlanAt {
+		if !l.isDue(p) || !l.mayPlan(i) {
 			continue
 		}
 		p.nextPlanAt, p.planAgain = never, false

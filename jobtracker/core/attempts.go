@@ -106,6 +106,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	a := l.addAttempt(j, tk, t, id)
 	a.second = second
 	l.countLaunch(j, a)
+	l.charge(launchCost)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,

@@ -15,6 +15,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/jobtracker/core/settings"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -25,10 +26,12 @@ import (
 type job struct {
 	facts        *facts.Job
 	id           wire.JobID
-	recovering   bool   // it waits for the trackers' inventories after a change of leader
-	touched      bool   // it is in todo.touched
-	touchedLater bool   // it is in works.later
-	heldBy       string // why limits of users or of pools around its pool keep it from slots, see poollimits.go
+	recovering   bool         // it waits for the trackers' inventories after a change of leader
+	touched      bool         // it is in todo.touched
+	touchedLater bool         // it is in works.later
+	heldBy       string       // why limits of users or of pools around its pool keep it from slots, see poollimits.go
+	limits       []int32      // of running jobs that concern it, as limitsBy has found them
+	limitsBy     *pool.Holder // nil: not found yet
 	bad          badTasks
 	trackers     health.OfJob // where its attempts fail
 	speculating  speculating

@@ -159,7 +159,7 @@ func (c *largeCluster) restart(i int) {
 
 // settle passes Ticks until no works are left.
 func (c *largeCluster) settle() {
-	for c.core.leader.works.Len() > 0 {
+	for c.core.leader.hasWork() {
 		c.step(Tick{})
 	}
 }

@@ -57,7 +57,7 @@ func TestTermStartsInPieces(t *testing.T) {
 		}
 		checkPlaced()
 	}
-	for c.core.leader.works.Len() > 0 {
+	for c.core.leader.hasWork() {
 		c.step(Tick{})
 		checkPlaced()
 	}

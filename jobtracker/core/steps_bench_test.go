@@ -35,6 +35,19 @@ var largeWorlds = []largeWorld{
 		p.MaxRunning = 50
 		return newLargeCluster(largeTrackers, largeJobs, largeJobs/2, p)
 	}, []largeEvent{mapEnded, plan}},
+	{"a pool without slots", func() *largeCluster {
+		return newLargeCluster(largeTrackers, largeJobs, largeJobs, largePool("p", 0))
+	}, []largeEvent{
+		{name: "first slots for all jobs", do: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} })
+		}},
+		{name: "last limit removed", do: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
+		}, undo: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
+		{name: "first limit", before: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
+		}, do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
+	}},
 	{"limits of users and outer pools", newLimitedCluster, limitEvents},
 	{"tasks measured", newMeasuredCluster, policyEvents},
 	{"outputs on a tracker", func() *largeCluster { return newLargeCluster(largeTrackers, largeJobs, 0) }, outputEvents},
@@ -161,6 +174,7 @@ var outputEvents = []largeEvent{
 	{name: "tracker with many outputs lost", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) { c.lose(0) }, undo: func(c *largeCluster, i int) { c.restart(0) }},
 	{name: "tracker with many outputs restarted", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) {
 		c.step(StreamClosed{c.at(0).contact.stream})
+		c.restarts[0]++
 		c.hello(0)
 		c.step(FromTracker{Stream: c.at(0).contact.stream, Message: c.outputsReport(0, largeJobs/16, true)})
 		c.step(FromTracker{Stream: c.at(0).contact.stream, Message: c.outputsReport(largeJobs/16, largeJobs/8, false)})
@@ -174,14 +188,22 @@ var outputEvents = []largeEvent{
 		c.drain(0, true)
 		c.settle()
 		c.drain(0, false)
+		c.endMapsOn(0)
 		c.waitFor(c.core.cfg.DrainMaxTime) // they are given up
-	}, undo: func(c *largeCluster, i int) { c.restart(0) }},
+	}, undo: func(c *largeCluster, i int) {
+		c.drain(0, true)
+		c.restart(0)
+	}},
 	{name: "tracker serves the last needed output", before: func(c *largeCluster, i int) {
 		c.giveOutputs(i)
 		c.gatherAll()
 		c.drain(0, false)
 		c.endMapsOn(0)
-	}, do: func(c *largeCluster, i int) { c.step(Tick{}) }, undo: func(c *largeCluster, i int) { c.drain(0, true) }},
+	}, do: func(c *largeCluster, i int) {
+		c.step(Tick{})
+		c.core.ClusterView(c.now)
+		c.settle()
+	}, undo: func(c *largeCluster, i int) { c.drain(0, true) }},
 	{name: "most trackers cannot read from one with many outputs", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) {
 		c.core.leader.dropUnread(c.at(0), "unread")
 		c.step(Tick{})

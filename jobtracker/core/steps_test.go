@@ -81,7 +81,7 @@ func TestPiecesGoOn(t *testing.T) {
 		return n
 	}
 	ticks := 0
-	for before := left(); l.works.Len() > 0; ticks++ {
+	for before := left(); l.hasWork(); ticks++ {
 		if at, ok := c.core.Wake(); !ok || at > c.now {
 			t.Fatal("works are left, and the core does not ask for a Tick at once")
 		}

@@ -21,6 +21,7 @@ type longWorks struct {
 	recording  [2]planRecording      // by phase
 	drops      map[int32]*outputDrop // by place
 	later      laterTouches
+	holding    *holding // nil: none is under way
 
 	stepAgain   bool // a work has ended, and what follows from that was not done in this Step
 	needChanges int  // how often outputs of a job became needed again

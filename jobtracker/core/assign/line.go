@@ -156,11 +156,15 @@ func (a *Assigner) InLine(phase int) []*Job {
 // positionOf computes a job's position in the plan in force. Jobs that are not in the plan come
 // after the others, in order of arrival.
 func (a *Assigner) positionOf(phase int, j *Job) position {
+	return a.position(phase, j, a.ToLaunch(phase, j))
+}
+
+func (a *Assigner) position(phase int, j *Job, toLaunch int) position {
 	reserved, queued := 0, 0
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.mayRun || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayRun || phase == Map && j.shutOut || toLaunch <= reserved+queued {
 		return position{}
 	}
 	x, _ := a.PlanShare(phase, j)
@@ -212,7 +216,8 @@ func (a *Assigner) updateLines() {
 		j := a.changed[k]
 		j.changed = false
 		a.placed++
-		j.mayRun = a.mayRun(j)
+		runnable := a.cluster.Runnable(j)
+		j.mayRun = runnable && !j.barred
 		if !j.mayRun {
 			a.recall(j) // else it would still get local slots
 		}
@@ -222,10 +227,18 @@ func (a *Assigner) updateLines() {
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
-			if !j.mayRun || a.ToLaunch(i, j) == 0 {
+			toLaunch := 0
+			if runnable {
+				toLaunch = a.ToLaunch(i, j)
+			}
+			if !j.mayRun || toLaunch == 0 {
 				j.waits[i] = false
 			}
-			if a.phases[i].line.place(j, a.positionOf(i, j)) {
+			if !j.dropped {
+				j.use.Waiting[i] += toLaunch - int(j.toLaunch[i])
+				j.toLaunch[i] = int32(toLaunch)
+			}
+			if a.phases[i].line.place(j, a.position(i, j, toLaunch)) {
 				a.cluster.PlanSoon(i)
 			}
 		}

@@ -15,22 +15,23 @@ import (
 // world is a cluster with random events. It has plain lists, which check compares with the Assigner
 // after each round.
 type world struct {
-	t        testing.TB
-	rnd      *rand.Rand
-	a        *Assigner
-	now      time.Duration
-	number   int
-	plan     uint64
-	rooms    bool // trackers offer room, and jobs request it
-	jobs     []*simJob
-	trackers []*simTracker
-	launched int // number of maps
-	reduced  int
-	deferred int // jobs, summed over rounds
-	aside    int // maps, summed over rounds
-	queued   int // tasks, summed over rounds
-	saved    int // trackers, summed over rounds
-	limits   map[string]pool.Pool
+	t         testing.TB
+	rnd       *rand.Rand
+	a         *Assigner
+	now       time.Duration
+	number    int
+	plan      uint64
+	rooms     bool // trackers offer room, and jobs request it
+	jobs      []*simJob
+	trackers  []*simTracker
+	exhausted int // rounds that may launch no more
+	launched  int // number of maps
+	reduced   int
+	deferred  int // jobs, summed over rounds
+	aside     int // maps, summed over rounds
+	queued    int // tasks, summed over rounds
+	saved     int // trackers, summed over rounds
+	limits    map[string]pool.Pool
 }
 
 type simJob struct {
@@ -417,9 +418,16 @@ func (w *world) round() {
 	}
 	w.a.ExpireQueues(Map)
 	w.a.ExpireQueues(Reduce)
-	w.a.AssignMaps()
-	w.a.AssignReduces()
-	for w.a.MapsWait() {
+	for {
+		w.a.AllowLaunches(1 + w.rnd.IntN(20))
 		w.a.AssignMaps()
+		w.a.AssignReduces()
+		for !w.a.Exhausted() && w.a.MapsWait() {
+			w.a.AssignMaps()
+		}
+		if !w.a.Exhausted() {
+			return
+		}
+		w.exhausted++
 	}
 }
