@@ -290,6 +290,12 @@ func (c *largeCluster) changePools(change func(*pool.Pool)) {
 	c.commit(&facts.PoolsChanged{N: n + 1, Table: table})
 }
 
+// suspend suspends or resumes job i.
+func (c *largeCluster) suspend(i int, suspended bool) {
+	n := c.core.facts.Submission(fmt.Sprint(i)).Changes() + 1
+	c.commit(&facts.SettingsChanged{Key: fmt.Sprint(i), N: n, Suspended: suspended})
+}
+
 // schedule changes the scheduling.
 func (c *largeCluster) schedule(s wire.Scheduling) {
 	c.commit(&facts.SchedulingChanged{N: c.core.facts.Scheduled().N + 1, Scheduling: s})

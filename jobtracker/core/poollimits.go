@@ -151,7 +151,7 @@ type holding struct {
 
 // holdJobs begins to decide which jobs may begin to run, and ends at once if there are few.
 func (l *leader) holdJobs() {
-	w := &holding{}
+	w := &holding{jobs: make([]*job, 0, len(l.order)), candidates: make([]pool.Candidate, 0, len(l.order)), which: make([]bool, 0, len(l.order))}
 	w.jobRound = jobRound{l: l, visit: w.add, cost: oneEntry}
 	w.round.Request()
 	l.works.holding = w

@@ -174,6 +174,7 @@ type Assigner struct {
 	unchecked   taskset.Set // trackers with a free map slot that may be local to maps, see A2
 	unclaimed   taskset.Set // trackers with a free map slot that is local to no pending map
 
+	manyPlaces    int        // updateLines places so many jobs together
 	launches      int        // how many more tasks rounds may launch, see AllowLaunches
 	cursor        int        // index of the tracker at which the next search begins
 	round         int        // number of this AssignMaps
@@ -219,7 +220,7 @@ type phase struct {
 // New makes an Assigner without jobs and trackers. Without another plan, it drops queues after
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
-	a := &Assigner{cluster: c, queueLifetime: queueLifetime, launches: math.MaxInt, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a := &Assigner{cluster: c, queueLifetime: queueLifetime, launches: math.MaxInt, manyPlaces: 1024, nodes: make(map[string]*node), racks: make(map[string]int32)}
 	a.classes, a.groups, a.uses = []*class{new(class)}, make(map[groupKey]int32), make(map[string]*poolUse)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never

@@ -3,6 +3,8 @@ package assign
 import (
 	"slices"
 	"sort"
+
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
 // position is a job's sort key in the line of a phase. The zero position means that the job is not
@@ -75,6 +77,55 @@ func (s *line) place(j *Job, to position) bool {
 	}
 	s.positions[j.index] = to
 	return list != nil && !to.deferred
+}
+
+// placeAll moves many jobs to where they belong: each list is sorted once. It reports whether any moved and is in
+// line.
+func (s *line) placeAll(jobs []*Job, where func(j *Job) position) (joined bool) {
+	var moves []move
+	var moving taskset.Set
+	for _, j := range jobs {
+		if to := where(j); s.of(j) != to && moving.Add(int(j.index)) {
+			moves = append(moves, move{j, to})
+			joined = joined || to.inLine && !to.deferred
+		}
+	}
+	if len(moves) == 0 {
+		return false
+	}
+	for _, m := range moves {
+		if more := int(m.job.index) + 1 - len(s.positions); more > 0 {
+			s.positions = append(s.positions, make([]position, more)...)
+		}
+	}
+	for _, g := range s.groups {
+		for _, list := range []*[]int32{&g.order, &g.deferred} {
+			*list = slices.DeleteFunc(*list, func(index int32) bool { return moving.Has(int(index)) })
+		}
+	}
+	grown := make(map[*[]int32]bool)
+	for _, m := range moves {
+		s.positions[m.job.index] = m.to
+		if list := s.list(m.to); list != nil {
+			*list, grown[list] = append(*list, m.job.index), true
+		}
+	}
+	for list := range grown {
+		slices.SortFunc(*list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
+	}
+	s.open = 0
+	for _, g := range s.groups {
+		if !g.full {
+			s.open += len(g.order)
+		}
+	}
+	return joined
+}
+
+// move is a change of a job's position.
+type move struct {
+	job *Job
+	to  position
 }
 
 // count counts a job that joins or leaves a group.
@@ -212,6 +263,7 @@ func (a *Assigner) updateLines() {
 		}
 	}
 	a.updatePools()
+	many := len(a.changed) >= a.manyPlaces
 	for k := 0; k < len(a.changed); k++ {
 		j := a.changed[k]
 		j.changed = false
@@ -238,9 +290,14 @@ func (a *Assigner) updateLines() {
 				j.use.Waiting[i] += toLaunch - int(j.toLaunch[i])
 				j.toLaunch[i] = int32(toLaunch)
 			}
-			if a.phases[i].line.place(j, a.position(i, j, toLaunch)) {
+			if !many && a.phases[i].line.place(j, a.position(i, j, toLaunch)) {
 				a.cluster.PlanSoon(i)
 			}
+		}
+	}
+	for i := range a.phases {
+		if many && a.phases[i].line.placeAll(a.changed, func(j *Job) position { return a.position(i, j, int(j.toLaunch[i])) }) {
+			a.cluster.PlanSoon(i)
 		}
 	}
 	a.changed = a.changed[:0]

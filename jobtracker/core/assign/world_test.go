@@ -64,6 +64,9 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Second}
 	w.a = New(w, 400*time.Millisecond)
 	w.rooms = seed%2 == 1
+	if seed%3 == 0 {
+		w.a.manyPlaces = 2
+	}
 	w.setPools()
 	w.setRule()
 	for range 2 + w.rnd.IntN(4) {

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"iter"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -107,6 +108,22 @@ func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 		return history.Sum{}
 	}
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
+}
+
+// Trackers yields the numbers of the trackers where tasks of a phase succeeded, in order, with their sums.
+func (m *Measures) Trackers(phase int) iter.Seq2[int32, history.Sum] {
+	return func(yield func(int32, history.Sum) bool) {
+		for i, b := range m.trackers {
+			if b == nil {
+				continue
+			}
+			for k := range b {
+				if o := &b[k]; o.tasks[phase] > 0 && !yield(int32(i*len(b)+k), history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Overheads are recent averages over all jobs.
