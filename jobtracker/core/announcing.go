@@ -116,6 +116,16 @@ func (x *announcing) serve(i int) (spent int) {
 	return 1 + costOfList*len(lists) + encoded
 }
 
+// outputSum returns wire.MapOutput.Sum of the chosen output of a map.
+func (l *leader) outputSum(m *mapTask) uint64 {
+	o := wire.MapOutput{Map: int(m.n), Attempt: m.output.attempt, Bytes: m.output.bytes, Digest: m.digest}
+	if m.output.givenUp {
+		o.Attempt, o.Bytes = 0, 0
+		return o.Sum()
+	}
+	return o.SumAt(l.fleet.places.all[m.output.place-1].hash)
+}
+
 // outputOf returns the chosen output of a map.
 func (l *leader) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]

@@ -38,6 +38,9 @@ func (w *world) checkFreeSlots() {
 			w.fail("map slots are free, and %v is in line for one", jobOf(j).id)
 		}
 	}
+	if at, ok := w.core.Wake(); l.assign.Exhausted() && (!ok || at > w.now) {
+		w.fail("the Step has launched as many tasks as it may, and the core wakes up at %v, not at once", at)
+	}
 	for _, j := range l.order {
 		w.checkDeferred(j)
 		w.checkLevels(j)

@@ -224,6 +224,9 @@ func (l *leader) sendKill(a *attempt) {
 
 // killOthers kills the running attempts of a task except one, which has won.
 func (l *leader) killOthers(tk *task, except int, reason string) {
+	if !tk.runs() {
+		return
+	}
 	for a := range tk.all() {
 		if a.id.N != except {
 			l.killAttempt(a, reason)

@@ -115,11 +115,12 @@ func (l *leader) makeTasks(j *job) {
 	}
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
-		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (wire.MapOutput, bool) {
-			if !j.maps[m].output.atHand() {
-				return wire.MapOutput{}, false
+		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (o wire.MapOutput, place int32, ok bool) {
+			x := &j.maps[m].output
+			if !x.atHand() {
+				return o, 0, false
 			}
-			return l.outputOf(j, m), true
+			return l.outputOf(j, m), x.place, true
 		})
 		for m := range j.facts.GivenUpTasks(wire.Map).All() {
 			l.giveUpOutput(j, m)

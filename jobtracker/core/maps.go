@@ -149,7 +149,7 @@ func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	j.outputs.log.Add(l.outputOf(j, int(m.n)))
+	j.outputs.log.Add(int(m.n), l.outputSum(m))
 	l.queueOutputs(j)
 	if j.outputs.digestsKnown == len(j.maps) {
 		l.checkHomes(j)

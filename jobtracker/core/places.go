@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/wire"
 )
 
 // Map outputs are at places: each incarnation of a tracker is a place of its own. So outputs of a lost process
@@ -18,7 +19,8 @@ type places struct {
 // place is where an incarnation of a tracker has its map outputs.
 type place struct {
 	trackerName
-	gone bool // the incarnation has ended: its outputs are being dropped
+	hash uint64 // wire.PlaceHash
+	gone bool   // the incarnation has ended: its outputs are being dropped
 }
 
 // nowhere is the place of outputs that nothing needs any more: their job commits or stops.
@@ -29,7 +31,7 @@ func (s *places) of(f facts.Tracker) int32 {
 	if len(s.all) == 0 {
 		s.all = append(s.all, place{})
 	}
-	p := place{trackerName: trackerName{f.Name, f.Addr}}
+	p := place{trackerName: trackerName{f.Name, f.Addr}, hash: wire.PlaceHash(f.Name, f.Addr)}
 	if n := len(s.unused); n > 0 {
 		i := s.unused[n-1]
 		s.unused, s.all[i] = s.unused[:n-1], p

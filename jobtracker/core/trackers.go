@@ -22,6 +22,7 @@ type trackerFleet struct {
 	slots        [2]int              // slots by phase, without trackers that are out of service
 	outOfService taskset.Set         // indexes of trackers, see tracker.outOfService
 	draining     taskset.Set         // indexes of draining trackers
+	exclusions   bool                // a tracker was excluded in this term, or before it and still
 	numbers      map[string]int32    // see numberOf
 	byNumber     []trackerName       // the last tracker with each number
 	places       places              // of map outputs
@@ -87,6 +88,7 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	}
 	l.fleet.byIndex[i] = t
 	l.fleet.trackers[f.Name] = t
+	l.fleet.exclusions = l.fleet.exclusions || f.Excluded != ""
 	d, _ := l.facts.Draining(f.Name)
 	t.drain.n = d.N
 	t.operator, _ = l.facts.OperatorExclusion(f.Name)

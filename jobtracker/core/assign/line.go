@@ -2,7 +2,6 @@ package assign
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
@@ -160,7 +159,15 @@ func (s *line) list(x position) *[]int32 {
 
 // find returns the index of a position in a list, or where to insert it.
 func (s *line) find(list []int32, x *position) int {
-	return sort.Search(len(list), func(i int) bool { return s.positions[list[i]].compare(x) >= 0 })
+	low, high := 0, len(list)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); s.positions[list[mid]].compare(x) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
