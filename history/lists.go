@@ -73,6 +73,7 @@ func ReadPage(ctx context.Context, f dfs.FS, staging string, q Query) (*Page, er
 // summary drops the long parts.
 func (r *Record) summary() *Record {
 	r.Attempts, r.Plans, r.PlanLog, r.Job.Counters, r.Job.Troubles = nil, nil, nil, nil, nil
+	r.Job.Partitions, r.Job.HotKeys, r.Job.SlotTime = nil, nil, nil
 	return r
 }
 
