@@ -102,6 +102,7 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 		l.updateHeld(t)
 		return
 	}
+	l.fleet.exclusions = true
 	l.copyExclusions(t)
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
 	l.updateHeld(t)

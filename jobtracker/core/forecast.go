@@ -185,10 +185,8 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 // trackerTimes sums up the measured task times of a phase, by tracker name.
 func (l *leader) trackerTimes(j *job, phase int) history.Sums {
 	times := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
-	for number, f := range l.fleet.byNumber {
-		if s := j.measures.TasksOn(int32(number), phase); s.Tasks > 0 {
-			times.Trackers[f.Name] = &s
-		}
+	for number, s := range j.measures.Trackers(phase) {
+		times.Trackers[l.fleet.byNumber[number].Name] = &s
 	}
 	return times
 }

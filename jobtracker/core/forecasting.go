@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
@@ -36,7 +37,7 @@ func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
 	if !f.making {
 		f.begin(now)
 		if !l.hasManyJobs() {
-			l.works.Finish(f)
+			l.charge(l.works.Finish(f))
 		}
 	}
 	return f.last
@@ -52,6 +53,7 @@ func (f *forecasting) begin(now time.Duration) {
 	f.cluster = forecast.Cluster{Now: now, Slots: l.fleet.slots, Bandwidth: l.bandwidth(), Overheads: l.overheads}
 	f.running = [2]runningTasks{l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)}
 	f.usual = [2]forecast.Mean{}
+	f.input = slices.Grow(f.input, len(l.order)) // in the visits, each growth would copy all jobs before
 	f.round.Request()
 	l.works.Add(f)
 }

@@ -22,8 +22,10 @@ type trackerFleet struct {
 	slots        [2]int              // slots by phase, without trackers that are out of service
 	outOfService taskset.Set         // indexes of trackers, see tracker.outOfService
 	draining     taskset.Set         // indexes of draining trackers
+	exclusions   bool                // a tracker was excluded in this term, or before it and still
 	numbers      map[string]int32    // see numberOf
 	byNumber     []trackerName       // the last tracker with each number
+	places       places              // of map outputs
 	losses       health.Losses       // recent losses of trackers
 	topo         locality.Topology   // racks from configuration and from the splits read so far
 	usualRate    measuredRate        // see usualRate
@@ -42,7 +44,9 @@ type tracker struct {
 	assign        assign.Tracker
 	attempts      []*attempt  // running attempts, in no order
 	outputs       []outputRef // chosen map outputs that are or were here
+	outputsAdded  int         // how many there were ever
 	number        int32       // number of its name, see numberOf
+	place         int32       // of its map outputs
 	rack          string      // see locality.Topology
 	contact       contact
 	health        health.Record
@@ -50,6 +54,7 @@ type tracker struct {
 	slots         [2]int // slots by phase that the tracker reported last
 	host          string // see locality.HostKey
 	countedSlots  [2]int // its part of trackerFleet.slots
+	dropsUnread   bool   // dropUnread is under way
 	sharesVersion int    // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
@@ -76,7 +81,7 @@ func (t *tracker) canBeHome() bool {
 
 func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		Tracker: f, number: l.numberOf(f), place: l.fleet.places.of(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
@@ -85,6 +90,7 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	}
 	l.fleet.byIndex[i] = t
 	l.fleet.trackers[f.Name] = t
+	l.fleet.exclusions = l.fleet.exclusions || f.Excluded != ""
 	d, _ := l.facts.Draining(f.Name)
 	t.drain.n = d.N
 	t.operator, _ = l.facts.OperatorExclusion(f.Name)
@@ -208,9 +214,6 @@ func (l *leader) fromTracker(ev FromTracker) {
 		return
 	}
 	t.contact.lastHeard = max(t.contact.lastHeard, min(cmp.Or(ev.ReadAt, l.now), l.now))
-	if len(l.works.drops) > 0 {
-		l.finishDrop(t.Name) // the message may report outputs
-	}
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)

@@ -31,6 +31,7 @@ type play struct {
 	lastSeq  int
 	arrivals map[string]float64 // of batches
 	pools    map[string]*poolUse
+	holder   *pool.Holder
 
 	phasesLeft, phasesAll int
 	out                   Prediction
@@ -116,7 +117,7 @@ func newPlay(s *State, needs menu.Needs, plan Planner) *play {
 		copied.Pools = new(pool.Table)
 		s = &copied
 	}
-	p := &play{State: s, needs: needs, plan: plan, byID: make(map[wire.JobID]*job), index: make(map[string]int), arrivals: make(map[string]float64), pools: make(map[string]*poolUse)}
+	p := &play{State: s, needs: needs, plan: plan, byID: make(map[wire.JobID]*job), index: make(map[string]int), arrivals: make(map[string]float64), pools: make(map[string]*poolUse), holder: s.Pools.NewHolder()}
 	p.events = heap.New(nil, func(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq })
 	p.trackers = make([]tracker, len(s.Trackers))
 	for i, t := range s.Trackers {
@@ -377,10 +378,10 @@ func (p *play) hold() {
 	for _, j := range p.jobs {
 		if j.begun && !j.ended && j.Closing == 0 {
 			runs := j.phases[Map].running+j.phases[Reduce].running > 0
-			jobs, candidates = append(jobs, j), append(candidates, pool.Candidate{Pool: j.Pool, User: j.User, Runs: runs, Priority: wire.Priority(j.Priority)})
+			jobs, candidates = append(jobs, j), append(candidates, pool.Candidate{Limits: p.holder.Limits(j.User, j.Pool), Runs: runs, Priority: wire.Priority(j.Priority)})
 		}
 	}
-	for i, why := range p.Pools.Hold(candidates) {
+	for i, why := range p.holder.Hold(candidates) {
 		if held := why != ""; held != jobs[i].held {
 			jobs[i].held = held
 			p.phases[Map].dirty, p.phases[Reduce].dirty = true, true

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"iter"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -37,6 +38,7 @@ type Measures struct {
 // success, so only the first tasks on a tracker start processes.
 type onTracker struct {
 	busy, workers int16
+	incarnation   uint32           // of the tracker that has the workers
 	tasks         [2]int32         // succeeded ones, by phase
 	took          [2]time.Duration // sum of their times
 }
@@ -66,9 +68,13 @@ func (m *Measures) at(tracker int32) *onTracker {
 	return m.find(tracker)
 }
 
-// AttemptBegan notes that an attempt begins on a tracker. It reports whether a worker must start.
-func (m *Measures) AttemptBegan(tracker int32) (cold bool) {
+// AttemptBegan notes that an attempt begins on a tracker. It reports whether a worker must start: the workers of
+// an earlier incarnation have ended with it.
+func (m *Measures) AttemptBegan(tracker int32, incarnation uint32) (cold bool) {
 	o := m.at(tracker)
+	if o.incarnation != incarnation {
+		o.incarnation, o.workers = incarnation, 0
+	}
 	o.busy++
 	started := max(0, o.busy-o.workers)
 	o.workers += started
@@ -84,13 +90,6 @@ func (m *Measures) AttemptEnded(tracker int32) { m.at(tracker).busy-- }
 func (m *Measures) WorkerEnded(tracker int32) {
 	o := m.at(tracker)
 	o.workers = max(o.busy, o.workers-1)
-}
-
-// TrackerLost notes that the job has no workers on a tracker any more.
-func (m *Measures) TrackerLost(tracker int32) {
-	if o := m.find(tracker); o != nil {
-		o.workers = 0
-	}
 }
 
 // CountTask adds a task that succeeded on a tracker. cold means that a worker was started for it.
@@ -109,6 +108,22 @@ func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 		return history.Sum{}
 	}
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
+}
+
+// Trackers yields the numbers of the trackers where tasks of a phase succeeded, in order, with their sums.
+func (m *Measures) Trackers(phase int) iter.Seq2[int32, history.Sum] {
+	return func(yield func(int32, history.Sum) bool) {
+		for i, b := range m.trackers {
+			if b == nil {
+				continue
+			}
+			for k := range b {
+				if o := &b[k]; o.tasks[phase] > 0 && !yield(int32(i*len(b)+k), history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Overheads are recent averages over all jobs.

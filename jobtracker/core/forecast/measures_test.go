@@ -12,9 +12,10 @@ import (
 func TestWorkers(t *testing.T) {
 	var m Measures
 	const low, high = 3, 1000 // tracker numbers in different blocks
+	incarnation := uint32(1)
 	begins := func(tracker int32, cold bool) {
 		t.Helper()
-		if got := m.AttemptBegan(tracker); got != cold {
+		if got := m.AttemptBegan(tracker, incarnation); got != cold {
 			t.Errorf("a process is started: %v, want %v", got, cold)
 		}
 	}
@@ -28,8 +29,7 @@ func TestWorkers(t *testing.T) {
 	begins(low, true)
 	m.AttemptEnded(low)
 	m.AttemptEnded(low)
-	m.TrackerLost(low)
-	m.TrackerLost(77) // the job had no attempts there
+	incarnation++ // the tracker was lost
 	begins(low, true)
 	if m.Workers != 5 {
 		t.Errorf("%d processes were started, not 5", m.Workers)
