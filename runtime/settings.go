@@ -18,9 +18,11 @@ const (
 	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
-	OutputSync     = "quern.output.sync" // empty: true, except in an embedded run
-	MapOutputCodec = "quern.mapoutput.codec"
-	SkipOutdir     = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
+	// DecompressedMaxRatio limits the content of a compressed file, see [compression.Reader].
+	DecompressedMaxRatio = "quern.decompressed.ratio.max"
+	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
+	MapOutputCodec       = "quern.mapoutput.codec"
+	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 )
 
 // settings are the parsed properties of one job.
@@ -29,6 +31,7 @@ type settings struct {
 	recursive          bool
 	sortBytes          int64
 	recordMax          int
+	ratioMax           int64
 }
 
 func readSettings(properties map[string]string) (settings, error) {
@@ -38,6 +41,7 @@ func readSettings(properties map[string]string) (settings, error) {
 		splitMax:  p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
 		recursive: p.boolean(InputRecursive),
 		sortBytes: p.number(SortMB, 100, 1, 2047) << 20,
+		ratioMax:  p.number(DecompressedMaxRatio, 10_000, 0, math.MaxInt64),
 		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
 	}
 	if properties[OutputSync] != "" {

@@ -106,6 +106,8 @@ func All() []Property {
 			"failed attempts of a task after which the next attempts skip bad records; must be less than the maximum attempts of tasks that skip; see mapreduce.map.skip.maxrecords"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without progress after which an attempt fails; 0: never"),
+		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
+			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
 		number("quern.embedded.slots", 0, 0, 1<<10, "number of map slots, and of reduce slots, of an embedded run; 0: one per core"),
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
