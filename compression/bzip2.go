@@ -125,7 +125,7 @@ func (d *bzip2Decoder) header(offset int64) error {
 		if offset > 0 {
 			return located(8*offset, fmt.Errorf("%w, but something after it", ErrFormat))
 		}
-		return ErrFormat
+		return located(0, ErrFormat)
 	case !whole:
 		return located(8*offset, ErrTruncated)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // packed compresses content with a codec's writer, in pieces.
@@ -181,6 +183,22 @@ func TestDamage(t *testing.T) {
 			t.Errorf("only %d of 200 damaged files gave errors", failed)
 		}
 	})
+}
+
+// TestClaims: a few bytes that claim large blocks, chunks or contents take no memory for them.
+func TestClaims(t *testing.T) {
+	for name, file := range map[string]string{
+		"snappy": "\x7f\xff\xff\xff\x00\x00\x00\x07\xff\xff\xff\x3f\xfe\x61\x61", "lz4": "\x7f\xff\xff\xff\x00\x00\x00\x04\x1fa\x01\x00",
+	} {
+		c, _ := Named(name)
+		for _, file := range []string{file, file[:4] + "\x07\xff\xff\xff" + file[8:], file[:4] + "\x7f\xff\xff\xff" + file[8:]} {
+			membound.Bound{Free: 2 << 20}.Check(t, len(file), func() {
+				if _, err := unpacked(c.NewReader(), []byte(file)); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrTruncated) {
+					t.Errorf("%s: %q: %v", name, file, err)
+				}
+			})
+		}
+	}
 }
 
 // TestRatio: reading ends when content grows beyond the ratio, and never below the free size.
