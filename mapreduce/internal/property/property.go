@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -31,6 +33,7 @@ const (
 	textProperty
 	priorityProperty
 	aclProperty
+	codecProperty
 )
 
 // Names that package mapreduce uses.
@@ -87,8 +90,15 @@ func All() []Property {
 			"maximum resident memory of a map attempt's processes together, in MiB: an attempt that exceeds it fails. It takes this much of its task tracker's offer, see tasktracker -memory; 0: no limit, and nothing of the offer"),
 		number("mapreduce.map.skip.maxrecords", 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
+		boolean("mapreduce.map.output.compress", false, "compress map output"),
+		codec("mapreduce.map.output.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
+			"codec of compressed map output: DefaultCodec or GzipCodec (both deflate), Lz4Codec, SnappyCodec or ZStandardCodec"),
 		boolean("mapreduce.map.speculative", true,
 			"a map that runs much longer than others gets a second attempt on another tracker, if a slot is free; the first output counts"),
+		boolean("mapreduce.output.fileoutputformat.compress", false,
+			"compress the output; a file has the codec's suffix, as part-r-00000.gz; no effect on the format Binary"),
+		codec("mapreduce.output.fileoutputformat.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
+			"codec of compressed output: Hadoop's class of the package org.apache.hadoop.io.compress, or its name: BZip2Codec, DefaultCodec (zlib), GzipCodec, Lz4Codec, SnappyCodec, ZStandardCodec"),
 		text(TextSeparator, "\t", 0, "separator between key and value in a line of the output format Text"),
 		number("mapreduce.reduce.cpu.vcores", 0, 0, 1<<20, "cores that a reduce takes of its task tracker's offer, beside a slot; 0: none; see tasktracker -vcores"),
 		number("mapreduce.reduce.failures.maxpercent", 0, 0, 100,
@@ -147,6 +157,10 @@ func text(name, byDefault string, minLength int64, doc string) Property {
 	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: minLength}
 }
 
+func codec(name, byDefault, doc string) Property {
+	return Property{Name: name, Default: byDefault, Doc: doc, kind: codecProperty}
+}
+
 func acl(name, doc string) Property { return Property{Name: name, Doc: doc, kind: aclProperty} }
 
 func priority(name, doc string) Property {
@@ -176,6 +190,10 @@ func (p *Property) check(value string) error {
 	case aclProperty:
 		if _, err := wire.ParseACL(value); err != nil {
 			return fmt.Errorf("property %s=%q: %w", p.Name, value, err)
+		}
+	case codecProperty:
+		if _, err := compression.Named(strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("property %s: %w", p.Name, err)
 		}
 	case boolProperty:
 		if value != "true" && value != "false" && value != p.Default {
