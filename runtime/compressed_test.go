@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,6 +141,31 @@ func TestRatio(t *testing.T) {
 		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.zst"}}, s, blockSize))
 		if !errors.Is(err, want) || want != nil && (!isFatal(err) || !strings.Contains(err.Error(), DecompressedMaxRatio) || strings.Count(err.Error(), "mem://t/in.zst") != 1) {
 			t.Errorf("ratio %d: %v", ratio, err)
+		}
+	}
+}
+
+// TestCompressedMapOutput checks that each codec of map output makes it smaller, and that reduces read it.
+func TestCompressedMapOutput(t *testing.T) {
+	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=aaaaaaaa\t400\nbbbbbbbb\t400\n"
+	var plain int64
+	for _, codec := range []string{"", "DefaultCodec", "GzipCodec", "Lz4Codec", "SnappyCodec", "ZStandardCodec"} {
+		plan := linesPlan()
+		plan.Reduces = 1
+		plan.Properties = map[string]string{MapCompress: strconv.FormatBool(codec != ""), MapCodec: codec}
+		job := wordCount()
+		job.Combine = nil
+		b := newTrackerSim(t, plan, job)
+		for _, name := range []string{"a", "b"} {
+			putFile(b.fs, "mem://t/in/"+name, bytes.Repeat([]byte("aaaaaaaa bbbbbbbb\n"), 200))
+		}
+		counters := b.runJob()
+		b.checkOutput(want)
+		switch n := counters.Get(wire.TaskCounters, wire.MapOutputFileBytes); {
+		case codec == "":
+			plain = n
+		case n > plain/2:
+			t.Errorf("%s: map output of %d bytes, %d without codec", codec, n, plain)
 		}
 	}
 }
