@@ -210,6 +210,9 @@ func (b *blockWriter) flush() {
 	b.content, b.any = b.content[:0], true
 }
 
+// Reset begins another file.
+func (b *blockWriter) Reset(w io.Writer) { b.w, b.content, b.any, b.err = w, b.content[:0], false, nil }
+
 func (b *blockWriter) Close() error {
 	switch {
 	case b.err != nil:

@@ -96,5 +96,22 @@ func OfFile(name string) *Codec {
 	return nil
 }
 
+// Writer compresses one file after another.
+type Writer struct{ io.WriteCloser }
+
 // NewWriter returns a writer of a compressed file. Close completes the data and leaves w open.
-func (c *Codec) NewWriter(w io.Writer) (io.WriteCloser, error) { return c.encoder(w) }
+func (c *Codec) NewWriter(w io.Writer) (*Writer, error) {
+	encoder, err := c.encoder(w)
+	return &Writer{encoder}, err
+}
+
+// Reset begins another file, after Close.
+func (w *Writer) Reset(to io.Writer) error {
+	switch encoder := w.WriteCloser.(type) {
+	case interface{ Reset(io.Writer) error }:
+		return encoder.Reset(to)
+	case interface{ Reset(io.Writer) }:
+		encoder.Reset(to)
+	}
+	return nil
+}

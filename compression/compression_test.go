@@ -15,10 +15,13 @@ import (
 
 // packed compresses content with a codec's writer, in pieces.
 func packed(c *Codec, contents ...[]byte) []byte {
-	var file bytes.Buffer
+	var file, ignored bytes.Buffer
+	w, err := c.NewWriter(&ignored)
+	if err != nil {
+		panic(err)
+	}
 	for _, content := range contents {
-		w, err := c.NewWriter(&file)
-		if err != nil {
+		if err := w.Reset(&file); err != nil {
 			panic(err)
 		}
 		for len(content) > 0 {

@@ -150,7 +150,7 @@ func (o *outputs) open(name string) (*Output, error) {
 		}
 		out.buf, out.to = make([]byte, 0, outputBuffer), out.file
 		if o.codec != nil {
-			var w io.WriteCloser
+			var w *compression.Writer
 			if w, err = o.codec.NewWriter(out.file); err == nil {
 				out.to, out.end = w, w.Close
 			}

@@ -35,8 +35,8 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "compression"},
-		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/..."},
+		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound"},
 	}
 }
