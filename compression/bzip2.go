@@ -2,7 +2,6 @@ package compression
 
 import (
 	"bytes"
-	"compress/bzip2"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,24 +9,24 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 
 	dsnet "github.com/dsnet/compress/bzip2"
 )
 
 // A block of a bzip2 file belongs to the piece in which its mark begins. No table says where blocks
-// begin, so a scanner looks for marks. The bits between two marks, with a header before them and an
-// end mark after them, are a bzip2 file of one block, which the standard library decodes. Several
-// blocks are decoded at a time.
+// begin, so a scanner looks for marks. The bits between two marks are a block. Several blocks are decoded at
+// a time.
 //
 // Compressed data can contain the bits of a mark, once in 2^48 positions. Then the bits up to it are no
-// block: the library reports an error, and the bits up to the next mark are tried. Only if the first
-// mark of a piece is such a false one, its reading fails.
+// block, and the bits up to the next mark are tried. Only if the first mark of a piece is such a false one,
+// its reading fails.
 
 const (
 	maxAhead    = 8       // blocks that are decoded at a time
 	aheadLength = 1 << 20 // content of a block that is decoded before it is read
 	falseMarks  = 2       // in one block, at most
-	header      = "BZh9"  // of a stream; the last byte is its level, 1 to 9
+	header      = "BZh9"  // of a stream; the last byte is the greatest size of its blocks, in 100,000 bytes
 	firstMark   = int64(8 * len(header))
 )
 
@@ -39,6 +38,7 @@ type bzip2Decoder struct {
 	queue    []*bzip2Block // in the file's order; the first one may be open
 	open     bool          // the first one is being read
 	mark     int64         // after the queue, where the next block begins; -1: there is none
+	idle     []*blockDecoder
 
 	content   int64 // bytes read
 	boundary  int64 // content of the piece; MaxInt64: not known
@@ -77,7 +77,7 @@ func (d *bzip2Decoder) Read(p []byte) (int, error) {
 		d.content += int64(n)
 		switch {
 		case err == io.EOF:
-			d.streamCRC = bits.RotateLeft32(d.streamCRC, 1) ^ b.crc()
+			d.streamCRC = bits.RotateLeft32(d.streamCRC, 1) ^ b.decoder.want
 			d.pass()
 		case err != nil:
 			return n, located(b.at, err)
@@ -180,9 +180,24 @@ func (d *bzip2Decoder) extend() {
 	}
 	b.end, b.last = end, !ok
 	if b.kind == blockMark {
-		b.start(d.scanner.bits(b.at, b.end))
+		d.start(b)
 	}
 	d.queue = append(d.queue, b)
+}
+
+// start decodes a block in a goroutine.
+func (d *bzip2Decoder) start(b *bzip2Block) {
+	b.decoder, b.done = new(blockDecoder), make(chan struct{})
+	if n := len(d.idle); n > 0 {
+		b.decoder, d.idle = d.idle[n-1], d.idle[:n-1]
+	}
+	data := d.scanner.bits(b.at, b.end)
+	go func() {
+		defer close(b.done)
+		if b.err = b.decoder.begin(data, b.end-b.at); b.err == nil {
+			b.err = b.decode()
+		}
+	}()
 }
 
 // join waits for the first block of the queue. If it ends at a false mark, it joins it with the next.
@@ -200,7 +215,7 @@ func (d *bzip2Decoder) join() error {
 			break
 		}
 		joined := &bzip2Block{at: b.at, end: d.queue[i].end, last: d.queue[i].last, kind: blockMark}
-		joined.start(d.scanner.bits(joined.at, joined.end))
+		d.start(joined)
 		if <-joined.done; joined.err == nil {
 			d.queue = d.queue[i:]
 			d.queue[0] = joined
@@ -220,6 +235,9 @@ func (d *bzip2Decoder) join() error {
 func (d *bzip2Decoder) pass() {
 	d.open = false
 	d.scanner.drop(d.queue[0].end)
+	if b := d.queue[0]; len(d.idle) < maxAhead {
+		d.idle = append(d.idle, b.decoder)
+	}
 	d.queue = d.queue[1:]
 }
 
@@ -261,47 +279,28 @@ type bzip2Block struct {
 	at, end int64 // positions in bits
 	last    bool  // no mark was found at end
 	kind    uint64
-	bits    []byte
 
-	done chan struct{} // closed when the rest is set
-	head []byte        // content that was decoded ahead
-	rest io.Reader     // what follows
-	err  error         // of decoding head
+	done    chan struct{} // closed when the rest is set
+	decoder *blockDecoder
+	head    []byte // content that was decoded ahead
+	whole   bool   // nothing follows it
+	err     error
 }
 
-// crc is the checksum of the block's content.
-func (b *bzip2Block) crc() uint32 { return binary.BigEndian.Uint32(b.bits[markBits/8:]) }
-
-// start decodes the block in a goroutine.
-func (b *bzip2Block) start(of []byte) {
-	b.bits, b.done = of, make(chan struct{})
-	go func() {
-		defer close(b.done)
-		if b.end-b.at < markBits+crcBits {
-			b.err = io.ErrUnexpectedEOF
-			return
+// decode decodes the beginning of the content.
+func (b *bzip2Block) decode() error {
+	for len(b.head) < aheadLength {
+		b.head = slices.Grow(b.head, min(max(len(b.head), len(b.decoder.tt)), aheadLength))
+		n, err := b.decoder.Read(b.head[len(b.head):cap(b.head)])
+		b.head = b.head[:len(b.head)+n]
+		if b.whole = err == io.EOF; b.whole {
+			return nil
 		}
-		b.rest = bzip2.NewReader(bytes.NewReader(b.stream()))
-		b.head, b.err = readGrowing(nil, b.rest, aheadLength)
-		if b.err == io.EOF || b.err == io.ErrUnexpectedEOF && ended(b.rest) {
-			b.rest, b.err = nil, nil
+		if err != nil {
+			return err
 		}
-	}()
-}
-
-// ended reports whether a reader that has returned io.ErrUnexpectedEOF to io.ReadFull is at its end.
-func ended(r io.Reader) bool {
-	_, err := r.Read(make([]byte, 1))
-	return err == io.EOF
-}
-
-// stream returns a bzip2 file of the block alone.
-func (b *bzip2Block) stream() []byte {
-	n := b.end - b.at
-	s := append(make([]byte, 0, len(header)+len(b.bits)+16), header...)
-	s = append(s, b.bits...)
-	s = appendBits(s, firstMark+n, bigEndian(endMark, markBits))
-	return appendBits(s, firstMark+n+markBits, bigEndian(uint64(b.crc()), crcBits))
+	}
+	return nil
 }
 
 func (b *bzip2Block) read(p []byte) (int, error) {
@@ -310,10 +309,10 @@ func (b *bzip2Block) read(p []byte) (int, error) {
 		b.head = b.head[n:]
 		return n, nil
 	}
-	if b.rest == nil {
+	if b.whole {
 		return 0, io.EOF
 	}
-	return b.rest.Read(p)
+	return b.decoder.Read(p)
 }
 
 func newBzip2Writer(w io.Writer) (io.WriteCloser, error) {

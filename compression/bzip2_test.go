@@ -2,10 +2,13 @@ package compression
 
 import (
 	"bytes"
+	"compress/bzip2"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	dsnet "github.com/dsnet/compress/bzip2"
@@ -141,6 +144,76 @@ func TestStreamChecksum(t *testing.T) {
 	c, _ := Named("bzip2")
 	if _, err := unpacked(c.NewReader(), short); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
+	}
+}
+
+// appendBits appends whole bytes after the first n bits of dst. The rest of the byte with the last
+// of these bits is zero.
+func appendBits(dst []byte, n int64, more []byte) []byte {
+	shift := uint(n % 8)
+	for _, b := range more {
+		if shift > 0 {
+			dst[len(dst)-1] |= b >> shift
+		}
+		dst = append(dst, b<<((8-shift)%8))
+	}
+	return dst
+}
+
+func bigEndian(value uint64, bits int) []byte {
+	return binary.BigEndian.AppendUint64(nil, value<<(64-bits))[:bits/8]
+}
+
+// TestLikeLibrary: the standard library reads the same content, and refuses the same damaged files.
+func TestLikeLibrary(t *testing.T) {
+	c, _ := Named("bzip2")
+	r := c.NewReader()
+	check := func(t *rapid.T, file []byte) {
+		want, wantErr := io.ReadAll(bzip2.NewReader(bytes.NewReader(file)))
+		if wantErr != nil && strings.Contains(wantErr.Error(), "randomized") {
+			return // the bit that says so
+		}
+		got, err := unpacked(r, file)
+		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes, %v; the library reads %d, %v", len(got), err, len(want), wantErr)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var content []byte
+		for range rapid.IntRange(1, 20).Draw(t, "parts") {
+			part := rapid.SliceOfN(rapid.Byte(), 1, 30).Draw(t, "part")
+			if rapid.Bool().Draw(t, "noise") {
+				part = noise(rapid.IntRange(1, 3000).Draw(t, "size"), rapid.Uint64().Draw(t, "seed"))
+			}
+			content = append(content, bytes.Repeat(part, rapid.IntRange(1, 300/len(part)+1).Draw(t, "times"))...)
+		}
+		file := bzipped(content)
+		check(t, file)
+		file[rapid.IntRange(14, len(file)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		check(t, file)
+	})
+}
+
+func BenchmarkBzip2(b *testing.B) {
+	content := text(4_000_000, 1)
+	c, _ := Named("bzip2")
+	file := packed(c, content)
+	r := c.NewReader()
+	for name, read := range map[string]func() (int64, error){
+		"ours": func() (int64, error) {
+			r.Reset(bytes.NewReader(file), Whole)
+			return io.Copy(io.Discard, r)
+		},
+		"library": func() (int64, error) { return io.Copy(io.Discard, bzip2.NewReader(bytes.NewReader(file))) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(content)))
+			for b.Loop() {
+				if n, err := read(); n != int64(len(content)) || err != nil {
+					b.Fatal(n, err)
+				}
+			}
+		})
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *markScanner) bits(from, to int64) []byte {
 	first := int(from/8 - s.base)
 	shift := uint(from % 8)
 	n := int(to-from+7) / 8
-	out := make([]byte, n, n+16)
+	out := make([]byte, n, n+bitPadding)
 	in := s.data[first:]
 	for i := range out {
 		out[i] = in[i] << shift
@@ -121,23 +121,6 @@ func (s *markScanner) bits(from, to int64) []byte {
 		out[n-1] &= 0xff << (8 - extra)
 	}
 	return out
-}
-
-// appendBits appends whole bytes after the first n bits of dst. The rest of the byte with the last
-// of these bits is zero.
-func appendBits(dst []byte, n int64, more []byte) []byte {
-	shift := uint(n % 8)
-	for _, b := range more {
-		if shift > 0 {
-			dst[len(dst)-1] |= b >> shift
-		}
-		dst = append(dst, b<<((8-shift)%8))
-	}
-	return dst
-}
-
-func bigEndian(value uint64, bits int) []byte {
-	return binary.BigEndian.AppendUint64(nil, value<<(64-bits))[:bits/8]
 }
 
 // insideMark has the last whole bytes of marks at all bits of a byte.
