@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,6 +131,43 @@ func TestBzip2Splits(t *testing.T) {
 	err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/long.bz2"}}, s, 64)[1:])
 	if !errors.Is(err, ErrRecordTooLarge) || !strings.Contains(err.Error(), " of the content after byte ") {
 		t.Errorf("a long line: %v", err)
+	}
+}
+
+// TestBzip2SplitsOfHadoop checks that splits of a bzip2 file of Hadoop have the lines that they have in Hadoop.
+func TestBzip2SplitsOfHadoop(t *testing.T) {
+	file := must(os.ReadFile("../compression/testdata/hadoop/long.bz2"))
+	f := mem.New(128 << 20)
+	putFile(f, "mem://t/long.bz2", file)
+	info := must(f.Stat("mem://t/long.bz2"))
+	in := &wire.InputPlan{Format: formatLines}
+	compared := 0
+	for line := range strings.Lines(string(must(os.ReadFile("testdata/bzip2splits.txt")))) {
+		var size int64
+		if n, _ := fmt.Sscanf(line, "text long.bz2 %d", &size); n != 1 {
+			continue
+		}
+		got := fmt.Sprintf("text long.bz2 %d", size)
+		for from := int64(0); from < info.Size; from += size {
+			chunk := Chunk{Path: info.Name, Offset: from, Length: min(size, info.Size-from), Size: info.Size}
+			s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{chunk}}, in, splitSettings(1), new(pulse))
+			sum, n := sha256.New(), 0
+			for line := range s.Lines() {
+				fmt.Fprintln(sum, line)
+				n++
+			}
+			if s.Err() != nil {
+				t.Fatal(s.Err())
+			}
+			s.close()
+			got += fmt.Sprintf(" %d:%x", n, sum.Sum(nil)[:8])
+		}
+		if compared++; got != strings.TrimSpace(line) {
+			t.Errorf("got  %s\nwant %s", got, line)
+		}
+	}
+	if compared < 5 {
+		t.Errorf("compared %d sizes", compared)
 	}
 }
 

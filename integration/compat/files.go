@@ -144,7 +144,8 @@ func rewritten(name string, file []byte) ([]byte, error) {
 			return nil, err
 		}
 		_, err = w.Write(content)
-		return out.Bytes(), errors.Join(err, w.Close())
+		err = errors.Join(err, w.Close())
+		return out.Bytes(), err
 	}
 	r, err := sequencefile.NewReader(bytes.NewReader(file), int64(len(file)), sequencefile.Limits{})
 	if err != nil {
@@ -160,7 +161,8 @@ func rewritten(name string, file []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return out.Bytes(), w.Close()
+	err = w.Close()
+	return out.Bytes(), err
 }
 
 func contentOf(codec *compression.Codec, file []byte) ([]byte, error) {
