@@ -85,7 +85,7 @@ func (r *bitReader) read(count uint) uint32 {
 // position returns how many bits were read.
 func (r *bitReader) position() int64 { return 8*int64(r.next) - int64(r.n) }
 
-// begin decodes the block in bits, of which size bits are the block's, up to its content.
+// begin decodes a block up to its content. The block has the first size bits of data.
 func (d *blockDecoder) begin(data []byte, size int64) error {
 	d.in = bitReader{data: append(data, make([]byte, bitPadding)...)}
 	d.in.read(32)

@@ -166,7 +166,9 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 						t.fail(err)
 						return
 					}
-					more := customRecords(t, in, read(splitOf(c), f), c.Path, yield)
+					split := splitOf(c)
+					split.task = t
+					more := customRecords(t, in, read(split, f), c.Path, yield)
 					if err := f.Close(); err != nil {
 						t.fail(fmt.Errorf("close %s: %w", c.Path, err))
 					}

@@ -371,3 +371,37 @@ func FuzzReader(f *testing.F) {
 		})
 	})
 }
+
+// BenchmarkRead measures the reading of records of a block-compressed file.
+func BenchmarkRead(b *testing.B) {
+	codec, err := compression.Named("DefaultCodec")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := NewWriter(&file, Options{Header: Header{KeyClass: "k", ValueClass: "v", Compression: Block, Codec: codec}})
+	size := 0
+	for i := range 200_000 {
+		value := fmt.Sprintf("the value of record %d, with some more words in it", i*i%9973)
+		size += len(value) + 8
+		if err := w.Append(make([]byte, 8), []byte(value)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		r, err := NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, err := range r.Records(0, math.MaxInt64) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		r.Close()
+	}
+}

@@ -24,8 +24,8 @@ import (
 //go:embed HadoopFiles.java
 var hadoopFiles []byte
 
-// files compares compressed files and SequenceFiles: Hadoop's files are recorded, and Hadoop reads those of
-// Quern, of which hashes are recorded. The gate reads the recorded files and writes the same files again.
+// files compares compressed files and SequenceFiles. Hadoop's files are recorded. Hadoop reads Quern's files, and
+// their hashes are recorded. The gate reads the recorded files and writes those of Quern again.
 type files struct{ dir string }
 
 // Testdata with recorded files.

@@ -22,6 +22,7 @@ func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/failures", "internal/lint", "internal/mutants"},
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
+		{"formats/..."},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/replica", "jobtracker/pages", "jobtracker/web", "tasktracker"},

@@ -6,6 +6,7 @@ package property
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +20,10 @@ type Property struct {
 	Default string
 	Doc     string
 
-	kind propertyKind
-	low  int64 // minimum of an integer, or minimum length of a text
-	high int64 // maximum of a number
+	kind    propertyKind
+	choices []string
+	low     int64 // minimum of an integer, or minimum length of a text
+	high    int64 // maximum of a number
 }
 
 type propertyKind uint8
@@ -34,6 +36,7 @@ const (
 	priorityProperty
 	aclProperty
 	codecProperty
+	choiceProperty
 )
 
 // Names that package mapreduce uses.
@@ -47,6 +50,8 @@ const (
 // All returns the properties, sorted by name.
 func All() []Property {
 	return []Property{
+		number("io.seqfile.compress.blocksize", 1_000_000, 1, math.MaxInt32,
+			"bytes of keys and values with which a block of a SequenceFile ends, see mapreduce.output.fileoutputformat.compress.type"),
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
 			"maximum size of a split, the part of a file that one map reads, in bytes"),
 		number("mapreduce.input.fileinputformat.split.minsize", 1, 1, math.MaxInt64,
@@ -99,6 +104,8 @@ func All() []Property {
 			"compress the output; a file has the codec's suffix, as part-r-00000.gz; no effect on the format Binary"),
 		codec("mapreduce.output.fileoutputformat.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
 			"codec of compressed output: Hadoop's class of the package org.apache.hadoop.io.compress, or its name: BZip2Codec, DefaultCodec (zlib), GzipCodec, Lz4Codec, SnappyCodec, ZStandardCodec"),
+		{Name: "mapreduce.output.fileoutputformat.compress.type", Default: "RECORD", kind: choiceProperty, choices: []string{"NONE", "RECORD", "BLOCK"},
+			Doc: "what compressed SequenceFiles compress: each value (RECORD), or the keys and values of many records together (BLOCK); only for the format of package formats/sequence"},
 		text(TextSeparator, "\t", 0, "separator between key and value in a line of the output format Text"),
 		number("mapreduce.reduce.cpu.vcores", 0, 0, 1<<20, "cores that a reduce takes of its task tracker's offer, beside a slot; 0: none; see tasktracker -vcores"),
 		number("mapreduce.reduce.failures.maxpercent", 0, 0, 100,
@@ -194,6 +201,10 @@ func (p *Property) check(value string) error {
 	case codecProperty:
 		if _, err := compression.Named(strings.TrimSpace(value)); err != nil {
 			return fmt.Errorf("property %s: %w", p.Name, err)
+		}
+	case choiceProperty:
+		if !slices.Contains(p.choices, value) {
+			return fmt.Errorf("property %s=%q: must be one of %s", p.Name, value, strings.Join(p.choices, ", "))
 		}
 	case boolProperty:
 		if value != "true" && value != "false" && value != p.Default {
