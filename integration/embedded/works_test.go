@@ -152,6 +152,17 @@ func TestLongOutput(t *testing.T) {
 	}
 }
 
+// TestProgramSize: a program without further formats stays small: it contains what every program contains.
+func TestProgramSize(t *testing.T) {
+	info, err := os.Stat(filepath.Join(programs, "wordcount"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 30<<20 {
+		t.Errorf("wordcount has %d bytes, at most %d are allowed", info.Size(), 30<<20)
+	}
+}
+
 func TestManySmallFiles(t *testing.T) {
 	dir := t.TempDir()
 	var all strings.Builder

@@ -163,18 +163,20 @@ func TestDependencies(t *testing.T) {
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
+	clusterAndFormats := append([]string{module + "/formats", module + "/sequencefile"}, cluster...) // formats that programs import if they use them
 	for name, never := range map[string][]string{
-		"mapreduce":        cluster,
-		"mapreduce/mrtest": cluster,
-		"embedded":         clusterAndTypes,
-		"client":           clusterAndTypes,
-		"runtime":          clusterAndTypes,
-		"tasktracker":      clusterAndTypes,
-		"tasktracker/core": clusterAndTypes,
-		"jobtracker/core":  clusterAndTypes,
-		"jobtracker":       clusterAndTypes,
-		"shuffle":          clusterAndTypes,
-		"cmd/mrsubmit":     {module + "/mapreduce"},
+		"mapreduce":          clusterAndFormats,
+		"mapreduce/mrtest":   clusterAndFormats,
+		"examples/wordcount": clusterAndFormats,
+		"embedded":           clusterAndTypes,
+		"client":             clusterAndTypes,
+		"runtime":            append([]string{module + "/formats", module + "/sequencefile"}, clusterAndTypes...),
+		"tasktracker":        clusterAndTypes,
+		"tasktracker/core":   clusterAndTypes,
+		"jobtracker/core":    clusterAndTypes,
+		"jobtracker":         clusterAndTypes,
+		"shuffle":            clusterAndTypes,
+		"cmd/mrsubmit":       {module + "/mapreduce"},
 	} {
 		all := listed(t)
 		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })
