@@ -22,6 +22,7 @@ func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/failures", "internal/lint", "internal/mutants"},
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
+		{"formats/..."},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/breakdown", "jobtracker/glance", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
@@ -35,8 +36,8 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/..."},
+		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound", "internal/spelling"},
 	}
 }
@@ -163,18 +164,20 @@ func TestDependencies(t *testing.T) {
 		module + "/jobtracker/pages", module + "/jobtracker/web", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
+	clusterAndFormats := append([]string{module + "/formats", module + "/sequencefile"}, cluster...) // formats that programs import if they use them
 	for name, never := range map[string][]string{
-		"mapreduce":        cluster,
-		"mapreduce/mrtest": cluster,
-		"embedded":         clusterAndTypes,
-		"client":           clusterAndTypes,
-		"runtime":          clusterAndTypes,
-		"tasktracker":      clusterAndTypes,
-		"tasktracker/core": clusterAndTypes,
-		"jobtracker/core":  clusterAndTypes,
-		"jobtracker":       clusterAndTypes,
-		"shuffle":          clusterAndTypes,
-		"cmd/mrsubmit":     {module + "/mapreduce"},
+		"mapreduce":          clusterAndFormats,
+		"mapreduce/mrtest":   clusterAndFormats,
+		"examples/wordcount": clusterAndFormats,
+		"embedded":           clusterAndTypes,
+		"client":             clusterAndTypes,
+		"runtime":            append([]string{module + "/formats", module + "/sequencefile"}, clusterAndTypes...),
+		"tasktracker":        clusterAndTypes,
+		"tasktracker/core":   clusterAndTypes,
+		"jobtracker/core":    clusterAndTypes,
+		"jobtracker":         clusterAndTypes,
+		"shuffle":            clusterAndTypes,
+		"cmd/mrsubmit":       {module + "/mapreduce"},
 	} {
 		all := listed(t)
 		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })
