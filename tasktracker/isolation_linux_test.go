@@ -3,6 +3,7 @@ package tasktracker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,6 +33,9 @@ var exploits = map[string]func(arg string) bool{
 	},
 	"writable": func(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }, // without harm to the machine
 	"write":    func(path string) bool { return os.WriteFile(path, []byte("by a job"), 0o666) == nil },
+	// A job of root must not configure the machine by files of the system, which no process needs to change. They are opened,
+	// but not written.
+	"settings": func(dir string) bool { return len(writableFiles(dir)) > 0 },
 	"signal": func(text string) bool {
 		pid, _ := strconv.Atoi(text)
 		return syscall.Kill(pid, 0) == nil
@@ -49,6 +53,30 @@ var exploits = map[string]func(arg string) bool{
 		target, name, _ := strings.Cut(text, ":")
 		return os.Symlink(target, name) == nil
 	},
+}
+
+// writableFiles returns the first file of a tree that can be opened for writing, without the directories of processes.
+func writableFiles(dir string) (found []string) {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		_, notProcess := strconv.Atoi(e.Name())
+		switch {
+		case err != nil:
+			return nil
+		case e.IsDir() && path != dir && filepath.Dir(path) == "/proc" && notProcess == nil:
+			return fs.SkipDir
+		case !e.Type().IsRegular():
+			return nil
+		}
+		if f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			defer f.Close()
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // else /dev/null covers it
+				found = append(found, path)
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+	return found
 }
 
 // testSpy tries the arguments KIND=ARGUMENT.
@@ -169,6 +197,7 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 		"read=" + output, "list=" + filepath.Dir(output),
 		"write=" + input, "writable=/etc", "writable=/usr", "write=" + dir + "/by-a-job",
 		"signal=" + daemon, "trace=" + daemon, "list=/proc/" + daemon,
+		"settings=/proc", "settings=/sys/kernel", "read=/proc/timer_list", "read=/proc/kpagecount", "list=/sys/kernel/debug", "list=/sys/kernel/tracing",
 		"mount=/tmp", "remount=/usr", "unmount=" + filepath.Dir(key), "unmount=/proc",
 	}
 	for _, file := range filesOfOthers {
@@ -237,7 +266,12 @@ func TestIsolatedRefused(t *testing.T) {
 		{wire.JobPlan{Output: "file://" + dir + "/tls/out"}, "where jobs cannot write"},
 		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "/etc/cron.d is a directory of the system"},
 		{wire.JobPlan{Output: "file:///out"}, "and / is a directory of the system"},
+		{wire.JobPlan{Output: "file:///tmp/out"}, "/tmp is where programs have sockets"},
+		{wire.JobPlan{Output: "file:///var/spool/cron/out"}, "/var/spool/cron is in no directory of tasktracker -job-outputs (/tmp,/var/tmp,/dev/shm)"},
 	} {
+		if os.Geteuid() != 0 && strings.Contains(c.want, "-job-outputs") {
+			continue // other accounts cannot write there
+		}
 		cfg := Config{Isolation: Isolation{Hidden: []string{dir + "/tls"}}}
 		l := startIsolated(t, cfg, &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{c.plan}}})
 		if got := l.fail(doSucceed).Error; !strings.Contains(got, c.want) {

@@ -33,7 +33,7 @@ import (
 
 // layout lists the files and directories that a job tracker makes in -data.
 var layout = datadir.Layout{
-	Daemon: "job tracker", Marker: "quern-jobtracker",
+	Daemon: "job tracker", Marker: datadir.JobTracker,
 	Dirs:  []string{filepath.Base(daemon.LogDir("")), ownStaging},
 	Files: []string{clusterFile, "." + clusterFile + "*", candidateFile, "." + candidateFile + "*"},
 }

@@ -103,6 +103,7 @@ func leaveKeyring() error {
 // builder mounts the new root.
 type builder struct {
 	root   int   // its descriptor
+	isRoot bool  // the program keeps user 0
 	sealed []int // mounts that become read-only at the end
 }
 
@@ -120,7 +121,7 @@ func build(plan *Plan) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", plan.Root, err)
 	}
-	b := &builder{}
+	b := &builder{isRoot: plan.User == nil && plan.UID == 0}
 	if b.root, err = newMount("tmpfs", "mode=0755", "size=4m"); err != nil {
 		return fmt.Errorf("mount a new root: %w", err)
 	}
@@ -216,7 +217,10 @@ func (b *builder) do(s *Step, tree int) (err error) {
 		return err
 	}
 	defer unix.Close(at)
-	return moveMount(tree, at)
+	if err := moveMount(tree, at); err != nil || s.Kind != Proc || !b.isRoot {
+		return err
+	}
+	return sealProc(tree)
 }
 
 // link makes a symbolic link, unless it is in a shown directory.
