@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/wire"
 )
 
 // spyUID is a user without rights. No account of the machine has it.
@@ -57,4 +60,23 @@ func copySelf(to string) error {
 	}
 	_, err = io.Copy(f, self)
 	return errors.Join(err, f.Close())
+}
+
+// TestThreadsAreLimited: without control groups, the system limits the threads of a worker in namespaces of its own, by its limit of processes
+// if it has one. The next attempt has its own limit.
+func TestThreadsAreLimited(t *testing.T) {
+	alsoAsUser(t)
+	if os.Geteuid() == 0 {
+		return // the system does not limit root
+	}
+	l := startIsolated(t, Config{Temporary: true}, &wire.Submission{})
+	task := wire.TaskID{Job: job1, Kind: wire.Map}
+	r := l.final(l.launchAs(task, wire.Launch{Index: doStartThreads, Processes: 2}), wire.AttemptFailed)
+	if !strings.Contains(r.Error, "limits: quern.task.processes=2") {
+		t.Errorf("600 threads of 2 processes: %q, %s", r.Error, r.Log)
+	}
+	limits := l.final(l.launchAs(task, wire.Launch{Index: doStartThreads}), wire.AttemptSucceeded).Counters
+	if soft, hard := limits.Get("limits", "soft"), limits.Get("limits", "hard"); soft != hard || hard > isolation.MaxTasks {
+		t.Errorf("the limits are %d and %d", soft, hard)
+	}
 }

@@ -121,7 +121,7 @@ func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 	for i, arg := range sub.Program.Args {
 		sub.Program.Args[i] = strings.NewReplacer("TRACKER", l.dir, "STAGING", root).Replace(arg)
 	}
-	for len(sub.Plan.Jobs) <= doWriteBothLogs {
+	for len(sub.Plan.Jobs) <= doStartThreads {
 		sub.Plan.Jobs = append(sub.Plan.Jobs, wire.JobPlan{})
 	}
 	dir := filepath.Join(root, "own")

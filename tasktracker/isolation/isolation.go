@@ -69,6 +69,10 @@ const (
 	User      Level = "user"      // Namespace, and each worker has the account of the job's owner
 )
 
+// MaxTasks is the most threads of all processes of a worker, or of all jobs of an account. Without control groups,
+// it keeps a job that starts processes without end from using up those of the machine.
+const MaxTasks = 16384
+
 // Config configures what all workers of a daemon see.
 type Config struct {
 	Hidden []string // directories and files of daemons: data, keys

@@ -92,7 +92,7 @@ func (c *Config) Plan(w *Worker) (*enter.Plan, error) {
 	if err := w.Account.Do(func() error { return p.submission(sub, c.Replaced) }); err != nil {
 		return nil, err
 	}
-	return &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), User: w.Account.User(), Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
+	return &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), User: w.Account.User(), Root: w.Dir, Dir: w.Dir, Tasks: MaxTasks, Steps: p.steps()}, nil
 }
 
 // setHome sets the home directory that the worker sees empty.

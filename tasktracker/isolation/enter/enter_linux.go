@@ -55,6 +55,9 @@ func enter() error {
 	if err := dropCapabilities(plan.User); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	if err := limitTasks(plan.Tasks); err != nil {
+		return fmt.Errorf("limit the number of threads: %w", err)
+	}
 	// A new user clears it, and the program must end with the task tracker.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
@@ -85,6 +88,16 @@ func mapUser(plan *Plan) error {
 		}
 	}
 	return nil
+}
+
+// limitTasks limits the threads of this user, which a user namespace counts apart. The program cannot raise the limit.
+func limitTasks(most uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return err
+	}
+	most = min(most, limit.Max)
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most})
 }
 
 // leaveKeyring gives this thread a keyring of its own: that of the session may have the daemon's Kerberos tickets. A system
