@@ -84,7 +84,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 			j.log.Warn("a group of -acl-view or -admins has no line in the -groups file, so no user is in it", "group", name)
 		}
 	}
-	record, closeAudit, err := o.security.Audit(j.log)
+	record, closeAudit, err := o.security.Audit(j.identity, j.log)
 	if err != nil {
 		return err
 	}
