@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,25 @@ var exploits = map[string]func(arg string) bool{
 	// A job of root must not configure the machine by files of the system, which no process needs to change. They are opened,
 	// but not written.
 	"settings": func(dir string) bool { return len(writableFiles(dir)) > 0 },
+	"connect": func(name string) bool {
+		conn, err := net.Dial("unix", name)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	},
+	"listen-and-connect": func(name string) bool {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			return false
+		}
+		defer l.Close()
+		conn, err := net.Dial("unix", name)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	},
 	"signal": func(text string) bool {
 		pid, _ := strconv.Atoi(text)
 		return syscall.Kill(pid, 0) == nil
@@ -205,10 +225,23 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 		"settings=/proc", "settings=/sys/kernel", "read=/proc/timer_list", "read=/proc/kpagecount", "list=/sys/kernel/debug", "list=/sys/kernel/tracing",
 		"mount=/tmp", "remount=/usr", "unmount=" + filepath.Dir(key), "unmount=/proc",
 	}
+	socket, abstract := dir+"/in/socket", fmt.Sprintf("@quern-test-%d", os.Getpid())
+	for _, name := range []string{socket, abstract} {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	exploits = append(exploits, "connect="+socket)
+	if abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); int(abi) >= 6 { // else it cannot be prevented
+		exploits = append(exploits, "connect="+abstract)
+	}
 	for _, file := range filesOfOthers {
 		exploits = append(exploits, "read="+file, "list="+filepath.Dir(file), "write="+file)
 	}
-	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null"}
+	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null",
+		"listen-and-connect=/tmp/socket", "listen-and-connect=@own"}
 	return sub, cfg, exploits, allowed
 }
 
@@ -251,7 +284,7 @@ func TestSpyWithoutIsolation(t *testing.T) {
 	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
 	for i, x := range exploits {
 		ofOthers := strings.HasPrefix(x, "read=") && (strings.Contains(x, "/other/") || strings.Contains(x, "4711"))
-		if (i < 2 || ofOthers) && got[x] != 1 {
+		if (i < 2 || ofOthers || strings.HasPrefix(x, "connect=")) && got[x] != 1 {
 			t.Errorf("did not work: %s", x)
 		}
 	}

@@ -55,6 +55,9 @@ func enter() error {
 	if err := dropCapabilities(plan.User); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	if err := scopeSockets(); err != nil {
+		return fmt.Errorf("keep the program from abstract sockets: %w", err)
+	}
 	if err := limitTasks(plan.Tasks); err != nil {
 		return fmt.Errorf("limit the number of threads: %w", err)
 	}
