@@ -144,7 +144,9 @@ func (l *loop) giveTo(c core.StartWorker) (*account.Account, error) {
 	if l.isolation != isolation.User {
 		return nil, nil
 	}
-	a, err := l.cfg.Isolation.Users.Of(c.Owner)
+	users := l.cfg.Isolation.Users
+	users.Start = process.StartChild
+	a, err := users.Of(c.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("task tracker %s: %w", l.cfg.ID, err)
 	}
