@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,6 +57,14 @@ var exploits = map[string]func(arg string) bool{
 		}
 		return err == nil
 	},
+	"key": readKey,
+	// In namespaces of its own, a process may mount a new /proc.
+	"nested": func(setting string) bool {
+		cmd := exec.Command("/proc/self/exe", setting)
+		cmd.Env = append(os.Environ(), modeVariable+"=nested")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+		return cmd.Run() == nil
+	},
 	"signal": func(text string) bool {
 		pid, _ := strconv.Atoi(text)
 		return syscall.Kill(pid, 0) == nil
@@ -73,6 +82,40 @@ var exploits = map[string]func(arg string) bool{
 		target, name, _ := strings.Cut(text, ":")
 		return os.Symlink(target, name) == nil
 	},
+}
+
+// nested mounts a new /proc, and exits with 0 if it can open a setting there for writing.
+func nested() {
+	const at = "/tmp/nested-proc"
+	err := os.MkdirAll(at, 0o700)
+	if err == nil {
+		err = unix.Mount("proc", at, "proc", 0, "")
+	}
+	if err == nil {
+		_, err = os.OpenFile(at+os.Args[1], os.O_WRONLY, 0)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	if err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// readKey reads a key in the keyring of the daemon's user. Its own session keyring gets all keyrings that it can see.
+func readKey(description string) bool {
+	text, _ := os.ReadFile("/proc/keys")
+	for line := range strings.Lines(string(text)) {
+		serial, err := strconv.ParseUint(strings.Fields(line)[0], 16, 32)
+		if err == nil && strings.Contains(line, " keyring ") {
+			_, _ = unix.KeyctlInt(unix.KEYCTL_LINK, int(serial), unix.KEY_SPEC_SESSION_KEYRING, 0, 0)
+		}
+	}
+	key, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", description, 0)
+	if err != nil {
+		return false
+	}
+	n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, key, make([]byte, 100), 0)
+	return err == nil && n > 0
 }
 
 // writableFiles returns the first file of a tree that can be opened for writing, without the directories of processes.
@@ -233,7 +276,11 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 		}
 		t.Cleanup(func() { l.Close() })
 	}
-	exploits = append(exploits, "connect="+socket)
+	exploits = append(exploits, "connect="+socket, "nested=/sys/kernel/core_pattern")
+	if key, err := unix.AddKey("user", "quern-test", []byte("secret"), unix.KEY_SPEC_USER_KEYRING); err == nil { // else there are no keys here
+		t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, key, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
+		exploits = append(exploits, "key=quern-test")
+	}
 	if abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); int(abi) >= 6 { // else it cannot be prevented
 		exploits = append(exploits, "connect="+abstract)
 	}

@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "hog":
 		takeMemory()
+	case "nested":
+		nested()
 	case "flood":
 		flood(floodLines/2, floodLines)
 		os.Exit(0)

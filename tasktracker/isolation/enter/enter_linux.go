@@ -55,6 +55,9 @@ func enter() error {
 	if err := dropCapabilities(plan.User); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	if err := forbidKeys(); err != nil {
+		return fmt.Errorf("forbid the use of keys: %w", err)
+	}
 	if err := scopeSockets(); err != nil {
 		return fmt.Errorf("keep the program from abstract sockets: %w", err)
 	}
@@ -101,19 +104,6 @@ func limitTasks(most uint64) error {
 	}
 	most = min(most, limit.Max)
 	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most})
-}
-
-// leaveKeyring gives this thread a keyring of its own: that of the session may have the daemon's Kerberos tickets. A system
-// that forbids this forbids jobs to use keys.
-func leaveKeyring() error {
-	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-	switch {
-	case errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("leave the session's keyring: too many keys (/proc/sys/kernel/keys/maxkeys): %w", err)
-	case err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
-		return fmt.Errorf("leave the session's keyring: %w", err)
-	}
-	return nil
 }
 
 // builder mounts the new root.
