@@ -144,6 +144,8 @@ func (l *leader) handle(ev Event) {
 		l.submit(ev)
 	case Kill:
 		l.killJob(ev)
+	case EndAttempt:
+		l.endAttempt(ev)
 	case Change:
 		l.change(ev)
 	case Schedule:
