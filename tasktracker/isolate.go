@@ -69,8 +69,12 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	if seen.Outputs == nil && probe == nil && os.Geteuid() == 0 {
 		seen.Outputs = isolation.RootOutputs
 	}
-	// Directories of other daemons. A worker does not look for them in what all workers see.
-	seen.Hidden = append(seen.Hidden, isolation.Secrets(append([]string{"/etc", "/opt"}, seen.Shown...), shownEntries)...)
+	// Directories of other daemons, and private files. A worker does not look for them in what all workers see.
+	settings := []string{"/etc", "/opt"}
+	seen.Hidden = append(seen.Hidden, isolation.Secrets(slices.Concat(settings, seen.Shown), shownEntries)...)
+	if probe == nil { // else the rights of the owner's account count
+		seen.Hidden = append(seen.Hidden, isolation.Private(settings, seen.Shown, shownEntries)...)
+	}
 	if err := seen.CheckReplaced(); err != nil {
 		return "", "", fmt.Errorf("isolate jobs: %w", err)
 	}
@@ -92,7 +96,7 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	return isolation.None, err.Error(), nil
 }
 
-// shownEntries limits the search for directories of other daemons in a directory that all workers see.
+// shownEntries limits the search for what is hidden in directories that all workers see.
 const shownEntries = 50_000
 
 // programDirs returns the directories with the programs that this process executes: its own, in which those of the other

@@ -68,3 +68,47 @@ func secrets(top string, entries int) (dirs, sockets []string) {
 	}
 	return dirs, sockets
 }
+
+// Private returns the files and directories below others that the daemon's account can read and not all users can: copies of
+// secret files, and keys of other programs. It looks at so many entries, and not in the directories that are shown on purpose.
+func Private(dirs, shown []string, entries int) (found []string) {
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if entries--; entries < 0 {
+				return filepath.SkipAll
+			}
+			if err != nil {
+				return nil // jobs cannot read it, either
+			}
+			isShown := slices.ContainsFunc(shown, func(dir string) bool { return within(path, filepath.Clean(dir)) })
+			if !isShown && !isPrivate(path, e) {
+				return nil
+			}
+			if !isShown {
+				found = append(found, path)
+			}
+			if e.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+func isPrivate(path string, e fs.DirEntry) bool {
+	rights := fs.FileMode(0o4)
+	if e.IsDir() {
+		rights = 0o5
+	}
+	info, err := e.Info()
+	if err != nil || info.Mode().Perm()&rights == rights || !e.IsDir() && !e.Type().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}

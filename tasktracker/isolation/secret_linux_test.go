@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -67,6 +68,25 @@ func TestPlanOtherDaemons(t *testing.T) {
 	}
 	if found := Secrets([]string{top + "/certs", top + "/in"}, 100); len(found) != 3 {
 		t.Errorf("found %v", found)
+	}
+}
+
+// TestPrivate: what other users cannot read is found, but not what they can read, or what is shown on purpose.
+func TestPrivate(t *testing.T) {
+	top := tree(t, "etc/open", "etc/closed/in", "etc/app/conf")
+	for name, mode := range map[string]fs.FileMode{"open/passwd": 0o644, "open/shadow-": 0o640, "closed/in/key": 0o600, "app/conf/secret": 0o600} {
+		if err := os.WriteFile(filepath.Join(top, "etc", name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]fs.FileMode{"etc/open": 0o755, "etc/closed": 0o700, "etc/app": 0o755, "etc/app/conf": 0o755, "etc": 0o755} {
+		if err := os.Chmod(filepath.Join(top, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{top + "/etc/closed", top + "/etc/open/shadow-"}
+	if found := Private([]string{top + "/etc"}, []string{top + "/etc/app/"}, 100); !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
 	}
 }
 
