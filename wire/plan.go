@@ -213,6 +213,13 @@ type JobStatus struct {
 // MaxReached limits the list of reached trackers in an [OutputLost].
 const MaxReached = 100
 
+// MaxSlots limits the map slots of a task tracker, its reduce slots and its cores, and MaxMemory the bytes that it offers: the
+// leader adds them up, and some schedulers keep a number for each slot.
+const (
+	MaxSlots  = 1 << 16
+	MaxMemory = 1 << 50
+)
+
 // MaxAwaited limits the list of trackers in an [Awaited], and MaxAwaitedJobs the list of jobs in a
 // [Heartbeat].
 const (

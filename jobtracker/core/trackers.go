@@ -81,7 +81,8 @@ func (t *tracker) canBeHome() bool {
 
 func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.numberOf(f), place: l.fleet.places.of(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		Tracker: f, number: l.numberOf(f), place: l.fleet.places.of(f), host: locality.HostKey(f.Host),
+		slots:   [2]int{min(f.MapSlots, wire.MaxSlots), min(f.ReduceSlots, wire.MaxSlots)}, // an older build may have logged more
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
@@ -232,6 +233,10 @@ func (l *leader) fromTracker(ev FromTracker) {
 		t.noteMachine(m.Machine)
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
+		if most := max(m.MapSlots, m.ReduceSlots); most > wire.MaxSlots {
+			l.refuse(id, fmt.Sprintf("tracker %s offers %d slots of a kind, at most %d are possible", t.Name, most, wire.MaxSlots))
+			return
+		}
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 		l.setHealth(t, m.Unhealthy)
 		l.diskDropped(t, m.DisksAbandoned)
