@@ -38,8 +38,8 @@
 // only the head.
 //
 // The records decide which jobs there are: a list reads the record of a job that has no summary, because its writer
-// died, because an older build wrote it, or because a file of the index is damaged. [Sweep] then makes the
-// summary again. It also makes one file of the index of a day that is over. A day expires with its index.
+// died, because an older build wrote it, or because a file of the index is damaged. [Sweep] then adds the
+// summary. It also makes one file of the index of a day that is over. A day expires with its index.
 //
 // # Replay
 //

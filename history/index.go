@@ -174,7 +174,7 @@ const (
 )
 
 // addToIndex adds a new record to the index of its day. Writers need not wait for each other, and their files are never
-// changed. A file that is lost in a power cut is made again by Sweep.
+// changed. Sweep restores what a power cut loses.
 func (d *day) addToIndex(f dfs.FS, r *Record) error {
 	x, dir := make(index), d.index()
 	if err := x.add(r); err != nil {
@@ -201,7 +201,7 @@ func (d *day) addToIndex(f dfs.FS, r *Record) error {
 }
 
 // mergeFiles writes x and the summaries of some files as one file, and removes those files. If others merge the
-// same files, some jobs have two equal summaries. If a file is damaged, Sweep makes its summaries again.
+// same files, some jobs have two equal summaries. Sweep restores the summaries of damaged files.
 func mergeFiles(f dfs.FS, dir string, x index, files []dfs.Info) error {
 	for _, file := range files {
 		if err := x.readFile(f, file.Name, nil); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNotHistory) {

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -202,41 +201,90 @@ func TestIndexesStaySmall(t *testing.T) {
 	}
 }
 
-// TestConcurrentWriters: job trackers that write, read and sweep at a time lose nothing: each list has the jobs
-// written before it.
-func TestConcurrentWriters(t *testing.T) {
-	f := local.New().Volatile()
-	top := "file://" + t.TempDir()
-	const writers, each = 4, 10
-	var wg sync.WaitGroup
-	for w := range writers {
-		wg.Go(func() {
-			for i := range each {
-				n := i*writers + w + 1
-				if err := Write(f, Name(top, firstDay, job(n)), record(n)); err != nil {
-					t.Error(err)
-					return
+// interrupted is a file system. Before one of its calls, another job tracker does something.
+type interrupted struct {
+	dfs.FS
+	calls int // until then
+	do    func()
+}
+
+func (f *interrupted) call() {
+	if f.calls--; f.calls == -1 {
+		f.do()
+	}
+}
+
+func (f *interrupted) Open(name string) (dfs.File, error) {
+	f.call()
+	return f.FS.Open(name)
+}
+
+func (f *interrupted) Create(name string) (dfs.Writer, error) {
+	f.call()
+	return f.FS.Create(name)
+}
+
+func (f *interrupted) Mkdir(name string) error {
+	f.call()
+	return f.FS.Mkdir(name)
+}
+
+func (f *interrupted) List(name string) ([]dfs.Info, error) {
+	f.call()
+	return f.FS.List(name)
+}
+
+func (f *interrupted) Remove(name string) error {
+	f.call()
+	return f.FS.Remove(name)
+}
+
+// TestConcurrent: job trackers that write, list and sweep at a time lose nothing. While one of them does so, before each
+// of its calls, another one writes records, which merges files, or sweeps.
+func TestConcurrent(t *testing.T) {
+	for name, first := range map[string]func(f dfs.FS) error{
+		"write": func(f dfs.FS) error { return Write(f, Name(staging, firstDay, job(8)), record(8)) }, // merges
+		"sweep": func(f dfs.FS) error { return Sweep(f, staging, firstDay.AddDate(0, 0, 2), 0, 0) },
+		"list": func(f dfs.FS) error {
+			if p, err := ReadPage(t.Context(), f, staging, Query{}); err != nil || len(p.Records) < 7 || len(p.Skipped) > 0 {
+				return fmt.Errorf("listed %+v: %w", p, err)
+			}
+			return nil
+		},
+	} {
+		for other, second := range map[string]func(f dfs.FS){
+			"writes": func(f dfs.FS) {
+				for i := 11; i < 21; i++ {
+					writeRecord(t, f, i, firstDay)
 				}
-				if i%5 == 4 {
-					if err := Sweep(f, top, firstDay.AddDate(0, 0, w), 0, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
-						t.Error(err)
-					}
+			},
+			"sweeps":                  func(f dfs.FS) { must(t, Sweep(f, staging, firstDay.AddDate(0, 0, 2), 0, 0)) },
+			"writes the same history": func(f dfs.FS) { writeRecord(t, f, 8, firstDay) },
+		} {
+			for calls := 0; ; calls++ {
+				whole := mem.New(1 << 20)
+				for i := 1; i <= 7; i++ {
+					writeRecord(t, whole, i, firstDay)
 				}
-				p, err := ReadPage(t.Context(), f, top, Query{Select: func(r *Record) bool { return r.Job.ID == job(n) }})
-				for err == nil && len(p.Records) == 0 && !p.Next.IsZero() {
-					p, err = ReadPage(t.Context(), f, top, Query{After: p.Next, Select: func(r *Record) bool { return r.Job.ID == job(n) }})
+				f := &interrupted{FS: whole, calls: calls, do: func() { second(whole) }}
+				if err := first(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("%s, before its call %d another one %s: %v", name, calls, other, err)
 				}
-				if err != nil || len(p.Records) != 1 {
-					t.Errorf("job %d: %+v, %v", n, p, err)
+				want, err := whole.List(staging + "/history/2026/03/01")
+				must(t, err)
+				if all := pages(t, whole, nil); len(all) != len(want)-1 {
+					t.Errorf("%s, before its call %d another one %s: listed %d of %d", name, calls, other, len(all), len(want)-1)
+				}
+				must(t, Sweep(whole, staging, firstDay.AddDate(0, 0, 2), 0, 0))
+				must(t, whole.SetFaults("open **/job_*"))
+				if all := pages(t, whole, nil); len(all) != len(want)-1 {
+					t.Errorf("%s, before its call %d another one %s: the index has %d of %d", name, calls, other, len(all), len(want)-1)
+				}
+				if f.calls >= 0 {
+					break
 				}
 			}
-		})
-	}
-	wg.Wait()
-	must(t, Sweep(f, top, firstDay.AddDate(0, 0, 3), 0, 0))
-	d := day{name: dfs.Dir(Name(top, firstDay, job(1)))}
-	if n := len(d.readIndex(f, nil)); n != writers*each {
-		t.Errorf("the index has %d of %d jobs", n, writers*each)
+		}
 	}
 }
 
