@@ -79,6 +79,7 @@ type Record struct {
 	Ended     int64                `msgpack:"Ended"`
 	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
 	Omitted   int                  `msgpack:"Unkept"`   // number of attempts missing in Attempts, for very large jobs
+	Usual     [2]Usual             `msgpack:"Usual"`    // of the runs of its name, by phase: maps, reduces
 	Plans     []Planned            `msgpack:"Plans"`    // the job's part of each plan, oldest first
 	Token     string               `msgpack:"Token"`    // the job's token, for its logs; empty: written by a build without tokens
 

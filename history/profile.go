@@ -15,6 +15,7 @@ import (
 type Profile struct {
 	Job      wire.JobID
 	Phases   [2]Sums // maps, reduces
+	Usual    [2]Usual
 	Read     int64   // bytes of input
 	Shuffled int64   // bytes of map output
 	Elapsed  time.Duration
@@ -107,6 +108,12 @@ func (r *Record) Profile() *Profile {
 			p.Reads.Add(a.Reads)
 		case wire.Reduce:
 			p.Phases[1].Add(a.Tracker, took)
+		}
+	}
+	p.Usual = r.Usual
+	for phase, bytes := range BytesEach(p.Read, r.Job.Maps.Total, p.Shuffled, r.Job.Reduces.Total) {
+		if !p.Usual[phase].Known() { // of an older build
+			p.Usual[phase] = Usual{}.After(&p.Phases[phase].Sum, bytes)
 		}
 	}
 	return p

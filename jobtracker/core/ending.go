@@ -40,7 +40,7 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Omitted: j.ended.Omitted(), View: sub.View(), HasView: true,
+		Token: j.spec.token, Omitted: j.ended.Omitted(), Usual: l.usual(j), View: sub.View(), HasView: true,
 	}
 	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	r.Job = l.c.statusOf(j.facts, l.now)
