@@ -69,6 +69,9 @@ type Estimate struct {
 	Measured bool  // task times of this job, or of the last one with its name, are known
 	Range    Range // around End; zero if End is Never, and before Measured
 
+	// Soonest is the earliest end before Measured, if tasks of other jobs suggest it; 0: none is known.
+	Soonest time.Duration
+
 	maps, reduces moments // from now to MapsEnd, and from ShuffleEnd to End
 }
 

@@ -37,6 +37,15 @@ func (m moments) times(relative float64) moments {
 	return ofRaw(a, b*w, c*w*w*w)
 }
 
+// shrunk is the same number in a smaller unit, with a mean of at most some seconds.
+func (m moments) shrunk(most float64) moments {
+	if m.mean <= most {
+		return m
+	}
+	k := most / m.mean
+	return moments{most, m.variance * k * k, m.third * k * k * k}
+}
+
 // spread is a number of seconds with a relative error.
 func spread(seconds, relative float64) moments { return certain(seconds).times(relative) }
 

@@ -36,7 +36,7 @@ func (p *Prediction) predictMaps(i int) {
 		if j.MapsEnd > 0 {
 			end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
 		}
-		e.maps = p.mapSpan(j, e, end, whole).orLate(j.Phases[Map].overdue(e.Tasks[Map]))
+		e.maps = p.mapSpan(j, e, end, whole).orLate(j.Phases[Map].overdue(e.Tasks[Map])).shrunk(farFuture)
 		e.MapsEnd = c.Now + Duration(e.maps.mean)
 	}
 }

@@ -39,7 +39,8 @@ func (j *Job) measured() bool {
 func (p *Prediction) predictRange(i int) {
 	c, j, e := p.c, &p.jobs[i], &p.f[i]
 	e.Measured = j.measured()
-	if e.End == Never || !e.Measured && e.TasksLeft != [2]int{} {
+	known := e.Measured || e.TasksLeft == [2]int{}
+	if e.End == Never || !known && e.Tasks[Map].Source == sourceDefault {
 		return
 	}
 	rest := (e.End - c.Now).Seconds()
@@ -52,7 +53,7 @@ func (p *Prediction) predictRange(i int) {
 	default:
 		m = e.maps.plus(e.reduces)
 		m = m.plus(spread((e.ShuffleEnd - e.MapsEnd).Seconds(), shuffleError)).plus(spread(c.Overheads.Close.Seconds(), closeError))
-		m.mean = rest
+		m = m.shrunk(rest) // the end is at most farFuture
 	}
 	m = m.times(modelError)
 	if e.TasksLeft[Map] > 0 && j.Upcoming == nil { // until now, the ends are means
@@ -60,6 +61,10 @@ func (p *Prediction) predictRange(i int) {
 		e.MapsEnd, e.ShuffleEnd = e.MapsEnd-earlier, e.ShuffleEnd-earlier
 	}
 	at := func(z float64) time.Duration { return c.Now + Duration(max(0, m.quantile(z))) }
+	if !known {
+		e.Soonest = at(earlyQuantile)
+		return
+	}
 	if e.End = at(0); j.Upcoming == nil {
 		e.End = max(e.End, e.ShuffleEnd)
 	}
