@@ -22,6 +22,9 @@ type Judgement struct {
 	WidthLeft  float64 // median of half of the widths, as a fraction of the time left
 	NarrowLeft int     // half of the width was at most a quarter of the time left
 
+	Bound      int // jobs of which an earliest end was said before a range was known, at any time
+	BoundWrong int // they ended earlier
+
 	Again     int // jobs of which it is known when they end without later jobs
 	AgainHeld int // the range held that end
 	SoHeld    int // the range held the true end of these jobs
@@ -36,6 +39,9 @@ func Judge(jobs []*Predicted, fraction float64) Judgement {
 	var widths, left []float64
 	for _, p := range jobs {
 		x := p.At(fraction)
+		bound := p.bound()
+		j.Bound += count(bound > 0)
+		j.BoundWrong += count(bound > p.Life)
 		held := x.Known() && x.Earliest <= p.Life && p.Life <= x.Latest
 		if p.Alone > 0 {
 			j.Again++
@@ -55,6 +61,16 @@ func Judge(jobs []*Predicted, fraction float64) Judgement {
 	}
 	j.Width, j.WidthLeft = median(widths), median(left)
 	return j
+}
+
+// bound is the latest of the earliest ends that were said before a range was known; 0: none.
+func (p *Predicted) bound() (latest time.Duration) {
+	for _, s := range p.samples {
+		if !s.prediction.Known() {
+			latest = max(latest, s.prediction.Earliest)
+		}
+	}
+	return latest
 }
 
 func count(yes bool) int {

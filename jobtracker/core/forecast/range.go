@@ -20,8 +20,9 @@ const (
 // The quantiles of a normal distribution for the ends of a range. Nine tenths are between -1.645 and 1.645. What the model
 // lacks makes jobs end late more often than early.
 const (
-	earlyQuantile = -1.645
-	lateQuantile  = 1.75
+	earlyQuantile   = -1.645
+	soonestQuantile = -2.33 // of Estimate.Soonest: guesses are asked again and again
+	lateQuantile    = 1.9
 )
 
 // measured reports whether any task of a job, or of the earlier ones with its name, was measured.
@@ -62,7 +63,7 @@ func (p *Prediction) predictRange(i int) {
 	}
 	at := func(z float64) time.Duration { return c.Now + Duration(max(0, m.quantile(z))) }
 	if !known {
-		e.Soonest = at(earlyQuantile)
+		e.Soonest = at(soonestQuantile)
 		return
 	}
 	if e.End = at(0); j.Upcoming == nil {
