@@ -250,7 +250,8 @@ func TestFollower(t *testing.T) {
 		"submit": submitErr, "kill": s.Kill(testContext(t), core.Caller{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
 		"explain": explainErr, "change": s.Change(testContext(t), core.Caller{}, id, wire.Change{}),
 		"schedule": s.Schedule(testContext(t), wire.Scheduling{}), "drain": s.Drain(testContext(t), "t1", false),
-		"exclude": s.Exclude(testContext(t), core.Exclude{Tracker: "t1"}),
+		"end attempt": s.EndAttempt(testContext(t), core.Caller{}, wire.AttemptID{Task: wire.TaskID{Job: id}}, false, ""),
+		"exclude":     s.Exclude(testContext(t), core.Exclude{Tracker: "t1"}),
 	} {
 		var hint *core.NotLeaderError
 		if !errors.Is(err, core.ErrNotLeader) || !errors.As(err, &hint) || hint.Addr != "a:1" {

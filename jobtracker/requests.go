@@ -42,6 +42,17 @@ func (s *Server) Kill(ctx context.Context, caller core.Caller, job wire.JobID, r
 	return err
 }
 
+// EndAttempt kills a running attempt, or fails it: then it counts as a failure of its task. It returns when
+// the attempt has ended, or a kill will reach its task tracker when that connects. It fails with
+// admission.ErrUnknownJob, admission.ErrJobEnded, admission.ErrAttemptEnded, admission.ErrAttemptCommitting,
+// admission.ErrNotTask, admission.ErrNotAllowed or core.ErrNotLeader.
+func (s *Server) EndAttempt(ctx context.Context, caller core.Caller, attempt wire.AttemptID, fail bool, reason string) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		return core.EndAttempt{Token: token, By: caller, Attempt: attempt, Fail: fail, Reason: reason}
+	})
+	return err
+}
+
 // request feeds the core a client's request and waits for its reply.
 func (s *Server) request(ctx context.Context, event func(core.Token) core.Event) (core.Reply, error) {
 	replies, epoch := make(chan core.Reply, 1), uint64(0)

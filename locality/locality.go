@@ -32,6 +32,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -75,7 +76,16 @@ func ParseRule(text string) (Rule, error) {
 			return Rule{Kind: kind}, nil
 		}
 	}
-	return Rule{}, fmt.Errorf("delay %q: want none, fixed=DURATION, paper or dynamic", text)
+	return Rule{}, fmt.Errorf("delay %q: want none, fixed=DURATION, paper or dynamic%s", text, spelling.DidYouMean("", text, RuleNames()))
+}
+
+// RuleNames lists the rules, fixed with its default delay.
+func RuleNames() []string {
+	var names []string
+	for kind := None; kind <= Dynamic; kind++ {
+		names = append(names, Rule{Kind: kind, Delay: Start}.String())
+	}
+	return names
 }
 
 // String returns the text that ParseRule reads.

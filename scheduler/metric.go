@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quernmr/quern/internal/spelling"
 )
 
 // Penalty is the kind of cost function of a completion time (FLEX, section 2.1).
@@ -83,8 +85,17 @@ func ParseMetric(name string) (Metric, error) {
 	if i := slices.IndexFunc(all, func(m Metric) bool { return m.String() == name }); i >= 0 {
 		return all[i], nil
 	}
-	return Metric{}, fmt.Errorf("metric %q: want sum- or max-, one of %s, and -weighted or nothing",
-		name, strings.Join(penaltyNames[1:], " "))
+	return Metric{}, fmt.Errorf("metric %q: want sum- or max-, one of %s, and -weighted or nothing%s",
+		name, strings.Join(penaltyNames[1:], " "), spelling.DidYouMean("", name, MetricNames()))
+}
+
+// MetricNames lists the names that ParseMetric reads.
+func MetricNames() []string {
+	var names []string
+	for _, m := range Metrics() {
+		names = append(names, m.String())
+	}
+	return names
 }
 
 func (m Metric) check() error {

@@ -28,6 +28,7 @@ type book struct {
 	commits           map[string]int          // "job/task" to attempt, by the log
 	facts             map[int]uint64          // hash of the facts by index
 	killAnswered      map[wire.JobID]bool     // jobs with an answered kill
+	failAnswered      map[string]bool         // attempts that have failed on request
 	lostFiles         map[string]bool         // removed by faults, not by trackers
 	jobs              []clientJob             // by number, from 1, as in the log
 	silences          int                     // streams that trackers have ended because they heard nothing
@@ -47,7 +48,7 @@ func newBook(r *Result) book {
 	return book{
 		leaders: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[taskNumber]string), commits: make(map[string]int),
-		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
+		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), failAnswered: make(map[string]bool), lostFiles: make(map[string]bool),
 		jobStates: make(map[int]*jobState), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
 		launchedSinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
 		limits: limitBook{most: make(map[string]ceiling)},

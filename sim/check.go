@@ -138,6 +138,11 @@ func (w *world) checkEnd() {
 			}
 		}
 	}
+	for _, attempt := range w.book.renames {
+		if w.book.failAnswered[attempt] {
+			w.fail("V7: %s has failed on request, and its output is in place", attempt)
+		}
+	}
 	h.checkSlots(w)
 	for _, n := range w.jts {
 		if n.applied == len(w.raft.log) {

@@ -29,7 +29,7 @@ type client struct {
 
 const lease = 5 * time.Second
 
-func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
+func (w *world) addClient(plan, changes, shapes, ends *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/key%d", clusterStaging, i), Owner: owners[i%len(owners)],
 		Program: wire.Program{Path: "sim"}, Settings: drawSettings(changes),
@@ -58,6 +58,9 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	}
 	if plan.IntN(6) == 0 {
 		w.after(at+time.Duration(plan.Int64N(int64(15*time.Second))), func() { c.kill(plan.IntN(9)) })
+	}
+	if ends.IntN(3) == 0 {
+		w.after(at+time.Duration(ends.Int64N(int64(15*time.Second))), func() { c.endAttempt(ends.IntN(2) == 0, ends) })
 	}
 }
 
@@ -182,6 +185,34 @@ func (c *client) kill(n int) {
 		w.note("the kill of %v is answered %v", id, r.Err)
 		if r.Err == nil {
 			w.book.killAnswered[id] = true
+		}
+	})
+}
+
+// endAttempt kills or fails a running attempt of the client's jobs, if there is one.
+func (c *client) endAttempt(fail bool, draw *rand.Rand) {
+	w := c.w
+	var running []wire.AttemptID
+	for _, n := range w.jts {
+		for _, id := range c.ids {
+			if n.up {
+				all, _, _ := n.core.Attempts(id, wire.AttemptID{}) // none if it does not lead
+				for _, a := range all.Attempts {
+					if !a.State.Final() && a.Attempt.Task.Kind.Slotted() {
+						running = append(running, a.Attempt)
+					}
+				}
+			}
+		}
+	}
+	if len(running) == 0 {
+		return
+	}
+	id := running[draw.IntN(len(running))]
+	c.request(func(t core.Token) core.Event { return core.EndAttempt{Token: t, Attempt: id, Fail: fail} }, func(r core.Reply) {
+		w.note("the end of %v, failed %v, is answered %v", id, fail, r.Err)
+		if fail && r.Err == nil {
+			w.book.failAnswered[id.String()] = true
 		}
 	})
 }

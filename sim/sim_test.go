@@ -195,6 +195,8 @@ func expected() missing {
 		"a job is cleaned up":                    "_x_",
 		"a job stops others of its flow":         "stops 1 others of its flow",
 		"a disk fails":                           "input/output error",
+		"an attempt is killed on request":        "failed false, is answered <nil>",
+		"an attempt is failed on request":        "failed true, is answered <nil>",
 	}
 	for _, name := range menu.Names() {
 		r["scheduler "+name] = "policy " + name + " has answered"

@@ -306,7 +306,7 @@ func (t *taskTracker) carryOut(c core.Command) {
 		t.w.fail("%s quits: %s", t.name, c.Reason)
 	case core.RemoveProgram:
 		delete(t.work.programs, c.Staging)
-	case core.Share:
+	case core.Share, core.AttemptEnded:
 	default:
 		t.gather(c)
 	}

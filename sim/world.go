@@ -190,12 +190,13 @@ func newWorld(r *Result) *world {
 	w.verifyTime = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
 	w.keepLogs = plan.IntN(2) == 0
 	w.attemptTime = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
+	ends := rand.New(rand.NewPCG(seed, 14))
 	clients := 1 + plan.IntN(5)
 	if w.rotating {
 		clients = rotatingClients
 	}
 	for i := range clients {
-		w.addClient(plan, changes, shapes, i)
+		w.addClient(plan, changes, shapes, ends, i)
 	}
 	return w
 }

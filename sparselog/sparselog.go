@@ -1,4 +1,4 @@
-// Package sparselog limits log lines that unknown peers can cause, such as refused handshakes: they must not fill a disk.
+// Package sparselog limits log lines that unknown peers or jobs can cause, such as refused handshakes: they must not fill a disk.
 // Of each kind of line, the first perMinute ones of a minute are written. The others are counted, and the next written
 // line has their number in "suppressed".
 package sparselog
@@ -39,8 +39,13 @@ func (l *Limit) Admit(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// Warn writes a line, unless there are too many.
-func (l *Limit) Warn(to *slog.Logger, msg string, args ...any) {
+// Warn writes a warning, unless there are too many.
+func (l *Limit) Warn(to *slog.Logger, msg string, args ...any) { l.log(to, slog.LevelWarn, msg, args) }
+
+// Info writes a line, unless there are too many.
+func (l *Limit) Info(to *slog.Logger, msg string, args ...any) { l.log(to, slog.LevelInfo, msg, args) }
+
+func (l *Limit) log(to *slog.Logger, level slog.Level, msg string, args []any) {
 	suppressed, ok := l.Admit(time.Now())
 	if !ok {
 		return
@@ -48,7 +53,7 @@ func (l *Limit) Warn(to *slog.Logger, msg string, args ...any) {
 	if suppressed > 0 {
 		args = append(args, "suppressed", suppressed)
 	}
-	to.Warn(msg, args...)
+	to.Log(context.Background(), level, msg, args...)
 }
 
 // Handler limits the lines of a log. Lines are of one kind if their messages are equal up to the first digit.

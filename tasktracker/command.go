@@ -14,6 +14,8 @@ func (l *loop) do(c core.Command) {
 		if l.stream != nil {
 			l.stream.send(c.Message)
 		}
+	case core.AttemptEnded:
+		l.logEnd(c)
 	case core.Hangup:
 		l.hangup(c)
 	case core.ReadNonce:

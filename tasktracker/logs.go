@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,17 +28,15 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	case stream != "stdout" && stream != "stderr":
 		err = fmt.Errorf("an attempt has stdout and stderr, not %q", stream)
 	}
-	tail := int64(-1)
-	if text := r.URL.Query().Get("tail"); err == nil && text != "" {
-		if tail, err = strconv.ParseInt(text, 10, 64); err == nil && tail < 0 {
-			err = fmt.Errorf("tail must not be negative, got %d", tail)
-		}
+	var part attemptlog.Part
+	if err == nil {
+		part, err = attemptlog.ParsePart(r.URL.Query())
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	attemptlog.Serve(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), tail, answerWait)
+	attemptlog.Serve(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), part, answerWait)
 }
 
 // logSweepPeriod is how often expired logs are removed.

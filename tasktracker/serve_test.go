@@ -137,7 +137,7 @@ func TestSlowReaders(t *testing.T) {
 			ended := make(chan time.Duration, 1)
 			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				began := time.Now()
-				attemptlog.Serve(w, r, file, -1, answerWait)
+				attemptlog.Serve(w, r, file, attemptlog.Part{}, answerWait)
 				ended <- time.Since(began)
 			})
 			conn := server.dial()
@@ -184,7 +184,9 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := startServer(t, func(w http.ResponseWriter, r *http.Request) { attemptlog.Serve(w, r, file, -1, answerWait) })
+				server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+					attemptlog.Serve(w, r, file, attemptlog.Part{}, answerWait)
+				})
 				conn := server.dial()
 				defer conn.Close()
 				if c.afterGood {

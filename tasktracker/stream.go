@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -74,6 +76,7 @@ type stream struct {
 type link struct {
 	stream        *stream         // nil: none
 	registered    *stream         // last stream with a Welcome
+	failures      sparselog.Limit // of lines about failed attempts
 	hangupReasons map[string]bool // logged reasons of ended streams, since the last Welcome
 	nonce         struct {
 		busy bool            // a read is running
@@ -219,6 +222,9 @@ func (l *loop) fromLeader(m wire.Message) {
 		l.registered = l.stream
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
+	if m, ok := m.(*wire.Launch); ok {
+		l.cfg.Logger.Debug("attempt launched here", "attempt", m.Attempt)
+	}
 	job, _ := jobOf(m)
 	hadJob := l.core.HasJob(job)
 	l.storeToken(m)
@@ -232,6 +238,22 @@ func (l *loop) fromLeader(m wire.Message) {
 	if m, ok := m.(*wire.DropJob); ok {
 		l.jobDropped(m.Job)
 	}
+}
+
+// logEnd logs the end of an attempt. Of those that have failed, it logs only some a minute.
+func (l *loop) logEnd(c core.AttemptEnded) {
+	args := []any{"attempt", c.Attempt, "state", c.State, "took", c.Result.Took}
+	if c.State == wire.AttemptSucceeded {
+		l.cfg.Logger.Debug("attempt ended", args...)
+		return
+	}
+	why, _, _ := strings.Cut(c.Result.Error, "\n")
+	args = append(args, "why", why)
+	if c.State != wire.AttemptFailed {
+		l.cfg.Logger.Debug("attempt ended", args...)
+		return
+	}
+	l.failures.Info(l.cfg.Logger, "attempt failed", args...)
 }
 
 // maxHangupReasons bounds the reasons that are remembered.

@@ -80,7 +80,7 @@ type options struct {
 	viewACL                                   string
 	asOwner                                   bool // submissions are staged and used as their owner, in HDFS
 	limits                                    limits
-	verbose                                   bool
+	logging                                   daemon.Logging
 	security                                  daemon.Security
 	access                                    daemon.Access
 }
@@ -119,7 +119,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	o.access.Flags(set)
-	set.BoolVar(&o.verbose, "v", false, "log more")
+	o.logging.Flags(set)
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err

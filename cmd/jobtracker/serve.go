@@ -65,7 +65,7 @@ type jobTracker struct {
 func serve(ctx context.Context, o *options, out daemon.Output) error {
 	j := &jobTracker{
 		options: o,
-		log:     daemon.Logger(out.Stderr, o.verbose).With("id", o.id),
+		log:     o.logging.Logger(out.Stderr).With("id", o.id),
 		files:   builtin.FileSystems(),
 	}
 	var err error

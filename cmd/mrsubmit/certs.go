@@ -52,7 +52,7 @@ func (t *tool) certs(_ context.Context, args []string) int {
 	clients := set.String("client", "", "`names` of users")
 	metrics := set.String("metrics", "", "`names` of programs that read metrics, such as Prometheus, and may do nothing else")
 	days := set.Int("days", 365, "validity of the certificates in `days`")
-	rest, err := parseMixed(set, args)
+	rest, err := t.parse(set, args, anyNumber)
 	switch {
 	case err != nil:
 	case len(rest) > 1:

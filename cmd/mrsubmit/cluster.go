@@ -13,6 +13,7 @@ import (
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -20,16 +21,25 @@ import (
 
 // clusterCommands are the subcommands of mrsubmit cluster.
 func clusterCommands() []command {
+	trackers := []candidate{ofTrackers}
 	return []command{
-		{"cluster scheduler", "[-metric METRIC] [-delay RULE] [-json] [NAME]", "show how jobs share slots, or change it", schedulerHelp,
-			queryCommand("cluster scheduler", 0, 1, (*query).scheduler, schedulingFlags)},
-		{"cluster drain", "[-wait] [-json] TRACKER", "take a task tracker out of service without loss", drainHelp, queryCommand("cluster drain", 1, 1, (*query).drain, drainFlags)},
-		{"cluster undrain", "TRACKER", "give work to a drained task tracker again", undrainHelp, queryCommand("cluster undrain", 1, 1, (*query).undrain)},
-		{"cluster exclude", "[-reason TEXT] [-for DURATION] [-json] TRACKER", "give a task tracker no new work", excludeHelp, queryCommand("cluster exclude", 1, 1, (*query).exclude, excludeFlags)},
-		{"cluster readmit", "TRACKER", "end the exclusion of a task tracker", readmitHelp, queryCommand("cluster readmit", 1, 1, (*query).readmit)},
-		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", queryCommand("cluster remove", 1, 1, (*query).removeVoter)},
-		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] [DIR]", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
-		{"cluster recover", "-data DIR -id ID -raft HOST:PORT", "make a stopped job tracker the only voter, after most are lost", recoverHelp, (*tool).recover},
+		{name: "cluster scheduler", synopsis: "[-metric METRIC] [-delay RULE] [-json] [NAME]", summary: "show how jobs share slots, or change it", help: schedulerHelp(),
+			query: (*query).scheduler, flags: schedulingFlags, max: 1, words: []candidate{ofSchedulers},
+			examples: []string{"cluster scheduler", "cluster scheduler flex -metric max-tardiness -delay dynamic"}},
+		{name: "cluster drain", synopsis: "[-wait] [-json] TRACKER", summary: "take a task tracker out of service without loss", help: drainHelp,
+			query: (*query).drain, flags: drainFlags, min: 1, max: 1, words: trackers, examples: []string{"cluster drain -wait tt3"}},
+		{name: "cluster undrain", synopsis: "TRACKER", summary: "give work to a drained task tracker again", help: undrainHelp,
+			query: (*query).undrain, min: 1, max: 1, words: trackers, examples: []string{"cluster undrain tt3"}},
+		{name: "cluster exclude", synopsis: "[-reason TEXT] [-for DURATION] [-json] TRACKER", summary: "give a task tracker no new work", help: excludeHelp,
+			query: (*query).exclude, flags: excludeFlags, min: 1, max: 1, words: trackers, examples: []string{"cluster exclude -reason 'disk errors' -for 90m tt3"}},
+		{name: "cluster readmit", synopsis: "TRACKER", summary: "end the exclusion of a task tracker", help: readmitHelp,
+			query: (*query).readmit, min: 1, max: 1, words: trackers, examples: []string{"cluster readmit tt3"}},
+		{name: "cluster remove", synopsis: "ID", summary: "remove the vote of a job tracker that will not come back",
+			query: (*query).removeVoter, min: 1, max: 1, words: []candidate{ofVoters}, examples: []string{"cluster remove jt2"}},
+		{name: "cluster certs", synopsis: "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-metrics NAME,…] [-days DAYS] [DIR]", summary: "make or renew the certificates of a cluster", help: certsHelp,
+			run: (*tool).certs, words: []candidate{ofFiles}, examples: []string{"cluster certs -jobtracker jt1,jt2,jt3 -tasktracker tt1,tt2 -client ann ./certs"}},
+		{name: "cluster recover", synopsis: "-data DIR -id ID -raft HOST:PORT", summary: "make a stopped job tracker the only voter, after most are lost", help: recoverHelp,
+			run: (*tool).recover, examples: []string{"cluster recover -data ./jt1 -id jt1 -raft host1:7001"}},
 	}
 }
 
@@ -42,10 +52,6 @@ func clusterHelp() string {
 	}
 	return b.String()
 }
-
-const schedulerHelp = `Without NAME and flags: shows the current scheduler. A change takes effect at once and
-stays, whatever flags the job trackers are started with later. Parts that are not given
-stay as they are. docs/scheduling.md helps to choose a scheduler.`
 
 const drainHelp = `The task tracker gets no new attempts. Running attempts end by themselves. It serves its
 map outputs until no job needs them; if that would take long, their maps rerun elsewhere.
@@ -77,14 +83,15 @@ with empty directories, never with their old ones.`
 
 // clusterCommand runs mrsubmit cluster or one of its subcommands.
 func (t *tool) clusterCommand(ctx context.Context, args []string) int {
-	if len(args) > 0 {
-		for _, c := range clusterCommands() {
-			if c.name == "cluster "+args[0] {
-				return c.run(t, ctx, args[1:])
-			}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if c := find(clusterCommands(), "cluster "+args[0]); c != nil {
+			return c.execute(t, ctx, args[1:])
 		}
+		fmt.Fprintf(t.stderr, "mrsubmit cluster: unknown subcommand %q%s; see mrsubmit cluster -h\n", args[0], spelling.DidYouMean("", "cluster "+args[0], names(clusterCommands())))
+		return exitUsage
 	}
-	return queryCommand("cluster", 0, 0, (*query).showCluster)(t, ctx, args)
+	show := command{name: "cluster", query: (*query).showCluster}
+	return show.execute(t, ctx, args)
 }
 
 func (q *query) showCluster(ctx context.Context) error {
@@ -295,7 +302,7 @@ func (t *tool) recover(_ context.Context, args []string) int {
 	data := set.String("data", "", "-data `directory` of the job tracker")
 	id := set.String("id", "", "-id `name` of the job tracker")
 	addr := set.String("raft", "", "advertised -raft `address` of the job tracker, host:port")
-	rest, err := parseMixed(set, args)
+	rest, err := t.parse(set, args, anyNumber)
 	switch {
 	case err != nil:
 	case len(rest) > 0:

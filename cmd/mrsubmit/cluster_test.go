@@ -162,6 +162,15 @@ func (f *fakeJobTracker) Follow(context.Context) iter.Seq2[[]core.Listed, error]
 }
 
 func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
+	if id == (wire.JobID{Start: 7, N: 2}) { // one of its attempts runs
+		all := f.attempts(wire.JobID{Start: 7, N: 1})
+		for i := range all {
+			all[i].Attempt.Task.Job = id
+		}
+		all[0].Bytes = wire.Progress{Done: 1 << 10, Total: 2 << 10}
+		running := wire.AttemptStatus{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id, Kind: wire.Map, N: 3}, N: 1000}, Tracker: "t1", Addr: f.addr, State: wire.AttemptRunning, Began: 1000}
+		return append(all, running)
+	}
 	task := wire.TaskID{Job: id, Kind: wire.Map}
 	other := wire.TaskID{Job: id, Kind: wire.Map, N: 1}
 	return []wire.AttemptStatus{
@@ -338,13 +347,22 @@ func TestQueries(t *testing.T) {
 		{"explain -json", 0, `[…"job": "job_7_0002"`, ""},
 		{"logs job_7_0001", 0, "==> attempt_7_0001_m_000000_1000 stderr on t1, failed <==\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail 65536\n", ""},
 		{"logs -tail 0 job_6_0009", 0, "words of job_6_0009/attempt_6_0009_m_000000_1000/stderr, tail \n", ""},
-		{"logs job_7_0001 task_7_0001_m_000000", 0, "_1000 stderr…words", "attempt_7_0001_m_000000_1001 stdout: tracker t1 at " + f.addr + " answers 404"},
+		{"logs job_7_0001 task_7_0001_m_000000", 0, "_1000 stderr…words", "attempt_7_0001_m_000000_1001 stdout: tracker t1 at " + f.addr + ": no such log: it is removed some time after the end of the job"},
 		{"logs job_7_0001 attempt_7_0001_m_000000_1000", 0, "words", ""},
 		{"logs job_7_0001 task_7_0001_m_000001", 1, "", "the address of tracker t2 is not known"},
 		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt"},
 		{"logs job_1_0001", 1, "", "unknown job"},
-		{"logs job_7_0004", 1, "", "job_7_0004 has no token, which its logs require"},
+		{"logs job_7_0004", 1, "", "job_7_0004: it has no token, which its logs require"},
 		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "` + wire.LogToken(tokenOf("job_7_0001"), "") + `"`, ""},
+		{"attempts job_7_0002", 0, "ATTEMPT…BYTES…ERROR\nattempt_7_0002_m_000003_1000  running…t1…attempt_7_0002_m_000000_1000  failed…500ms…1.0 KiB of 2.0 KiB  boom\nattempt_7_0002_m_000000_1001  succeeded…~ approximate", ""},
+		{"attempts -state failed,running job_6_0009", 0, "ERROR\nattempt_6_0009_m_000000_1000  failed…boom\n", ""},
+		{"attempts job_7_0001 task_7_0001_m_000001", 0, "ERROR\nattempt_7_0001_m_000001_1000  succeeded", ""},
+		{"attempts -state runing job_7_0001", 2, "", "-state runing: want some of running, ready, failed, killed, succeeded (did you mean running?)"},
+		{"attempts -json -state killed job_7_0001", 0, "[]\n", ""},
+		{"attempts job_1_0001", 1, "", "unknown job"},
+		{"kill-attempt -reason stuck attempt_7_0001_m_000000_1001", 0, "", ""},
+		{"fail-attempt -json attempt_7_0001_m_000000_1000 attempt_7_0001_m_000001_1000", 1, "\"failed\": [\n    \"attempt_7_0001_m_000000_1000\"\n  ]", "attempt_7_0001_m_000001_1000: the attempt is committing its output"},
+		{"kill-attempt task_7_0001_m_000000", 2, "", "not an id of an attempt: \"task_7_0001_m_000000\": mrsubmit attempts JOB lists them"},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans before…are not known: they were an earlier leader's\n7 attempts not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ approximate: an earlier leader", ""},
@@ -380,7 +398,7 @@ func TestQueries(t *testing.T) {
 		{"cluster readmit t9", 1, "", `unknown task tracker "t9"`},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
-		{"cluster mend", 2, "", `unexpected argument "mend"; see mrsubmit cluster -h`},
+		{"cluster mend", 2, "", `unknown subcommand "mend"; see mrsubmit cluster -h`},
 	} {
 		code, stdout, stderr := f.run(t, strings.Fields(c.args)...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
@@ -394,6 +412,7 @@ func TestQueries(t *testing.T) {
 		`job_7_0002 {"suspended":true}`, `job_7_0004 {"suspended":true}`, `job_7_0002 {"suspended":true}`, `job_7_0002 {"suspended":false}`,
 		`job_7_0002 {"pool":"etl","priority":"HIGH","weight":0.5,"deadlineMillis":5400000,"sla":[{"afterMillis":300000,"cost":1},{"afterMillis":600000,"cost":5}],"batch":"c"}`,
 		`job_7_0002 {"deadlineMillis":0,"sla":[]}`, `job_7_0002 {"deadlineMillis":-300000}`,
+		"attempt_7_0001_m_000000_1001 false stuck", "attempt_7_0001_m_000000_1000 true ",
 	}
 	if !slices.Equal(f.changed, changed) {
 		t.Errorf("changed %q, want %q", f.changed, changed)

@@ -19,8 +19,11 @@ func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (al
 	return all, next, err
 }
 
+// Recent lists an attempt that runs, and one that has ended.
 func (f *fakeJobTracker) Recent(context.Context) ([]wire.JobAttempts, int64, error) {
-	return nil, 0, nil
+	id := wire.JobID{Start: 7, N: 2}
+	running := wire.AttemptStatus{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id, Kind: wire.Map, N: 3}, N: 1000}, Tracker: "t1", State: wire.AttemptRunning}
+	return []wire.JobAttempts{{Attempts: append([]wire.AttemptStatus{running}, f.attempts(id)[0])}}, 0, nil
 }
 
 // Jobs returns pages of one job. All were submitted at the same time.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -18,6 +19,14 @@ func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) err
 	if !undo {
 		f.drains = []wire.DrainStatus{{Tracker: tracker, Registered: true, Needs: "2 attempts"}}
 	}
+	return nil
+}
+
+func (f *fakeJobTracker) EndAttempt(_ context.Context, _ core.Caller, id wire.AttemptID, fail bool, reason string) error {
+	if id.Task.N > 0 {
+		return fmt.Errorf("%v: %w", id, admission.ErrAttemptCommitting)
+	}
+	f.changed = append(f.changed, fmt.Sprintf("%v %v %s", id, fail, reason))
 	return nil
 }
 

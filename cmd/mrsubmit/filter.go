@@ -4,13 +4,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
 // jobFilter has the flags that select jobs of a list.
 type jobFilter struct {
-	states, owner, pool, name, since string
+	states, owner, pool, name, since, flow string
 }
 
 // define defines the flags.
@@ -25,6 +26,11 @@ func (f *jobFilter) define(q *query) {
 // query returns the query of a list of jobs at a time.
 func (f *jobFilter) query(now time.Time) (q core.Query, err error) {
 	q.Filter.Owner, q.Filter.Pool, q.Filter.Name = f.owner, f.pool, f.name
+	if f.flow != "" {
+		if q.Filter.Flow, err = wire.ParseFlowID(f.flow); err != nil {
+			return q, usagef("-flow: %v", err)
+		}
+	}
 	if f.states != "" {
 		for text := range strings.SplitSeq(f.states, ",") {
 			state, err := parseState(strings.TrimSpace(text))
@@ -52,7 +58,7 @@ func parseState(text string) (wire.State, error) {
 		}
 		all = append(all, s.String())
 	}
-	return 0, usagef("-state %s: want some of %s", text, strings.Join(all, ", "))
+	return 0, usagef("-state %s: want some of %s%s", text, strings.Join(all, ", "), spelling.DidYouMean("", text, all))
 }
 
 // parseSince parses a duration before now, a day, or a time.

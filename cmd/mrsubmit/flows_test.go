@@ -61,13 +61,15 @@ func TestFlows(t *testing.T) {
 		stdout string // pieces in this order, separated by "…"
 		stderr string
 	}{
-		{"list", 0, "OWNER  FLOW…NAME\n…job_7_0007…-…flow_7_0005  answer\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0001…ann…-…words\n", ""},
+		{"list", 0, "OWNER  FLOW…NAME\nflow_7_0005  running…0/0…-…(flow, 1 of 3 jobs have ended)\njob_7_0007…-…flow_7_0005  answer\n…job_7_0006…ann…flow_7_0005  sold\n…job_7_0001…ann…-…words\n", ""},
+		{"list -flow flow_7_0005 -state waiting,committing", 0, "NAME\nflow_7_0005  running…0 of 2…\njob_7_0007…\njob_7_0006…sold\n", ""},
+		{"list -flow flow_7", 2, "", "-flow: not an id of a flow: \"flow_7\""},
 		{"list -json", 0, `"id": "job_7_0005"…"flow": "flow_7_0005"`, ""},
 		{"status flow_7_0005", 0, "job_7_0005 orders  succeeded…of flow_7_0005\njob_7_0006 sold  committing its output…of flow_7_0005\nowner ann\njob_7_0007 answer  waiting for job_7_0006…of flow_7_0005\n", ""},
 		{"status job_7_0007", 0, "job_7_0007 answer…of flow_7_0005\n", ""},
 		{"status -json flow_7_0005", 0, `[…"id": "job_7_0005"…"id": "job_7_0006"…"id": "job_7_0007"…"flow": "flow_7_0005"…]`, ""},
 		{"status flow_7_0001", 1, "", "mrsubmit status: flow_7_0001: unknown job: no job of this flow is known\n"},
-		{"status flow_7_5", 2, "", `not an id of a job: "flow_7_5", nor of a flow`},
+		{"status flow_7_5", 2, "", `"flow_7_5" is not the id of a job or flow`},
 		{"wait flow_7_0005 job_7_0005", 0, "", "job_7_0005 orders succeeded\n…job_7_0006 sold succeeded…job_7_0007 answer succeeded"},
 		{"kill -reason why flow_7_0005", 0, "", ""},
 		{"suspend flow_7_0005", 0, "", ""},
@@ -103,7 +105,7 @@ func TestFlows(t *testing.T) {
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
-		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "404"},
+		{"logs flow_7_0005 task_7_0006_m_000000", 0, "==> attempt_7_0006_m_000000", "no such log"},
 		{"logs flow_7_0005 task_7_0002_m_000000", 2, "", "task_7_0002_m_000000 does not belong to flow_7_0005"},
 		{"logs -json flow_7_0005", 0, `"id": "attempt_7_0005_…"id": "attempt_7_0006_…"id": "attempt_7_0007_`, ""},
 	} {

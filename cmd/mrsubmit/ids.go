@@ -84,7 +84,7 @@ func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error)
 		}
 		job, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, nil, usagef("%v, nor of a flow", err)
+			return nil, nil, usagef("%q is not the id of a job or flow: mrsubmit list shows them", text)
 		}
 		jobs = append(jobs, job)
 	}

@@ -16,6 +16,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+const listSynopsis = "[-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-flow FLOW] [-json]"
+
+func listFlags(q *query) {
+	q.filter.define(q)
+	q.flags.StringVar(&q.filter.flow, "flow", "", "only jobs of this `flow`")
+}
+
 // list prints a line for each job that the cluster knows and the flags select.
 func (q *query) list(ctx context.Context) error {
 	asked, err := q.filter.query(time.Now())
@@ -30,8 +37,12 @@ func (q *query) list(ctx context.Context) error {
 		return q.printJSON(jobs)
 	}
 	rows := [][]string{{"JOB", "STATE", "POOL", "PRIORITY", "DEADLINE", "MAPS", "REDUCES", "ELAPSED", "ENDS", "OWNER", "FLOW", "NAME"}}
-	for i := range jobs {
-		j := &jobs[i]
+	flow := ""
+	for _, j := range byFlow(jobs) {
+		if j.Flow != "" && j.Flow != flow {
+			rows = append(rows, flowRow(j.Flow, jobs))
+		}
+		flow = j.Flow
 		state, deadline, ends := j.State, "", ""
 		if j.Suspended {
 			state += ", suspended"
@@ -48,6 +59,66 @@ func (q *query) list(ctx context.Context) error {
 		})
 	}
 	return q.printTable(rows)
+}
+
+// byFlow puts the jobs of a flow one after the other, where its first one is.
+func byFlow(jobs []web.Job) (list []*web.Job) {
+	of := make(map[string][]*web.Job)
+	for i := range jobs {
+		of[jobs[i].Flow] = append(of[jobs[i].Flow], &jobs[i])
+	}
+	for i := range jobs {
+		switch flow := jobs[i].Flow; {
+		case flow == "":
+			list = append(list, &jobs[i])
+		default:
+			list = append(list, of[flow]...)
+			of[flow] = nil
+		}
+	}
+	return list
+}
+
+// flowRow sums up the listed jobs of a flow. Its predicted end is the last one of its jobs, if all are known.
+func flowRow(flow string, jobs []web.Job) []string {
+	var last wire.JobStatus
+	var first *web.Job
+	var maps, reduces web.Tasks
+	ended, succeeded, all, known := 0, 0, 0, true
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Flow != flow {
+			continue
+		}
+		first = cmp.Or(first, j)
+		all++
+		maps.Done, maps.Total = maps.Done+j.Maps.Done, maps.Total+j.Maps.Total
+		reduces.Done, reduces.Total = reduces.Done+j.Reduces.Done, reduces.Total+j.Reduces.Total
+		s, err := j.Status()
+		switch {
+		case err != nil:
+			known = false
+		case s.State.Ended():
+			ended++
+			if s.State == wire.Succeeded {
+				succeeded++
+			}
+		case !s.Prediction.Known():
+			known = false
+		case s.Prediction.Likely > last.Prediction.Likely:
+			last = s
+		}
+	}
+	state, ends := "running", "-"
+	switch {
+	case ended == all && succeeded == all:
+		state = "succeeded"
+	case ended == all:
+		state = "ended"
+	case known:
+		ends = cmp.Or(client.PredictionText(&last), "-")
+	}
+	return []string{flow, state, first.Settings.Pool, "-", "-", tasksText(maps), tasksText(reduces), elapsedText(first.ElapsedMillis), ends, cmp.Or(first.Owner, "-"), "-", fmt.Sprintf("(flow, %d of %d jobs have ended)", ended, all)}
 }
 
 func tasksText(t web.Tasks) string { return fmt.Sprintf("%d/%d", t.Done, t.Total) }
@@ -168,6 +239,10 @@ func noteTo(notes chan<- string) func(string) {
 		default:
 		}
 	}
+}
+
+func killFlags(q *query) {
+	q.flags.StringVar(&q.reason, "reason", "", "`text` that the job's status will show")
 }
 
 // kill kills jobs, and does not wait until they end.

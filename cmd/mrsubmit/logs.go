@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -27,10 +29,26 @@ const defaultTail = 64 << 10
 const logWait = 10 * time.Second
 
 const logsHelp = `TASK is the id of a task or of one attempt. Without TASK: the logs of failed attempts or,
-if none failed, of all.`
+if none failed, of all.
+
+With -f: goes on with what attempts write, until the job has ended. Without TASK these are the
+attempts that run, and those that begin later. A new leader and the loss of a task tracker do not
+end it. Ctrl-C does, and leaves the job alone.`
+
+func logFlags(q *query) {
+	q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")
+	q.flags.IntVar(&q.lines, "n", -1, "print the last `lines` of these bytes; -1: all")
+	q.flags.BoolVar(&q.follow, "f", false, "go on with what attempts write, until the job has ended")
+}
 
 // logs prints the logs of a job, or of each job of a flow; see logsHelp.
 func (q *query) logs(ctx context.Context) error {
+	switch {
+	case q.tail < 0:
+		return usagef("-tail must be a number of bytes or 0 for all, got %d", q.tail)
+	case q.follow && q.json:
+		return usagef("give -f or -json, not both")
+	}
 	ids, _, err := q.firstIDs(ctx)
 	if err != nil {
 		return err
@@ -38,6 +56,18 @@ func (q *query) logs(ctx context.Context) error {
 	filter, err := q.attemptFilter(ids)
 	if err != nil {
 		return err
+	}
+	if q.follow {
+		ended, err := q.allEnded(ctx, ids)
+		if err != nil {
+			return err
+		}
+		if !ended {
+			if len(q.args) == 1 {
+				filter = func(all []web.Attempt) []web.Attempt { return all }
+			}
+			return q.followLogs(ctx, ids, filter)
+		}
 	}
 	list, attempts := []loggedAttempt{}, 0
 	all := make([]*web.Attempts, len(ids))
@@ -54,7 +84,7 @@ func (q *query) logs(ctx context.Context) error {
 	}
 	for i, job := range all {
 		if job.Token == "" {
-			return fmt.Errorf("%v has no token, which its logs require: an older version ran it", ids[i])
+			return noToken(ids[i])
 		}
 	}
 	if attempts == 0 {
@@ -80,6 +110,16 @@ func (q *query) logs(ctx context.Context) error {
 		fmt.Fprintf(q.stderr, "%d attempts have written nothing\n", attempts)
 	}
 	return nil
+}
+
+// allEnded reports whether jobs have ended.
+func (q *query) allEnded(ctx context.Context, ids []wire.JobID) (bool, error) {
+	for _, id := range ids {
+		if job, err := q.job(ctx, id); err != nil || !job.State.Ended() {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // logScheme returns the scheme of trackers' URLs.
@@ -151,22 +191,36 @@ type loggedAttempt struct {
 func (q *query) logList(attempts []web.Attempt, token string) []loggedAttempt {
 	list := make([]loggedAttempt, 0, len(attempts))
 	for i := range attempts {
-		list = append(list, loggedAttempt{attempts[i], map[string]string{
-			"stdout": q.logURL(&attempts[i], "stdout", 0), "stderr": q.logURL(&attempts[i], "stderr", 0),
-		}, token})
+		logs := make(map[string]string)
+		for _, stream := range streams() {
+			logs[stream] = q.logURL(&attempts[i], stream, logPart{})
+		}
+		list = append(list, loggedAttempt{attempts[i], logs, token})
 	}
 	return list
 }
 
-// logURL returns the URL of a log, or of its last tail bytes; empty: it is not known.
-func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
+// streams lists the logs of an attempt.
+func streams() []string { return []string{"stdout", "stderr"} }
+
+// logPart is the part of a log to read.
+type logPart struct {
+	tail int64 // last bytes; 0: all
+	from int64 // without the first bytes that the attempt wrote
+}
+
+// logURL returns the URL of a part of a log; empty: it is not known.
+func (q *query) logURL(a *web.Attempt, stream string, part logPart) string {
 	id, err := wire.ParseAttemptID(a.ID)
 	if err != nil || a.Addr == "" {
 		return ""
 	}
 	u := url.URL{Scheme: q.logScheme(), Host: a.Addr, Path: fmt.Sprintf("/logs/%v/%v/%s", id.Task.Job, id, stream)}
-	if tail > 0 {
-		u.RawQuery = "tail=" + strconv.FormatInt(tail, 10)
+	switch {
+	case part.tail > 0:
+		u.RawQuery = "tail=" + strconv.FormatInt(part.tail, 10)
+	case part.from > 0:
+		u.RawQuery = "from=" + strconv.FormatInt(part.from, 10)
 	}
 	return u.String()
 }
@@ -192,8 +246,8 @@ func (q *query) newLogReader(token string) *logReader {
 // printLogs prints both logs of an attempt, or the errors of reading them. It returns only errors
 // of our own output, and interrupts.
 func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
-	for _, stream := range []string{"stdout", "stderr"} {
-		body, err := r.open(ctx, a, stream)
+	for _, stream := range streams() {
+		body, _, err := r.open(ctx, a, stream, logPart{tail: r.tail})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -212,17 +266,18 @@ func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 	return nil
 }
 
-func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io.ReadCloser, error) {
-	address := r.logURL(a, stream, r.tail)
+// open opens a part of a log. end is the offset of what the attempt writes next, as a text.
+func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, part logPart) (body io.ReadCloser, end string, err error) {
+	address := r.logURL(a, stream, part)
 	switch {
 	case address == "":
-		return nil, fmt.Errorf("the address of tracker %s is not known", a.Tracker)
+		return nil, "", fmt.Errorf("the address of tracker %s is not known", a.Tracker)
 	case r.unreachable[a.Addr] != nil:
-		return nil, silentError(a, r.unreachable[a.Addr])
+		return nil, "", silentError(a, r.unreachable[a.Addr])
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := r.http.Do(req)
@@ -231,13 +286,19 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 			err = inURL.Err
 		}
 		r.unreachable[a.Addr] = err
-		return nil, silentError(a, err)
+		return nil, "", silentError(a, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, fmt.Errorf("tracker %s at %s answers %s", a.Tracker, a.Addr, resp.Status)
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return resp.Body, resp.Header.Get(attemptlog.EndHeader), nil
+	case http.StatusNotFound:
+		err = fmt.Errorf("tracker %s at %s: %w: it is removed some time after the end of the job, see tasktracker -keep", a.Tracker, a.Addr, errNoLog)
+	default:
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(string(why)))
 	}
-	return resp.Body, nil
+	resp.Body.Close()
+	return nil, "", err
 }
 
 func silentError(a *web.Attempt, err error) error {
@@ -247,6 +308,9 @@ func silentError(a *web.Attempt, err error) error {
 // copyLog prints a log after a line that names it. For an empty log it prints nothing.
 func (r *logReader) copyLog(a *web.Attempt, stream string, body io.Reader) error {
 	w := &lineEnder{to: r.stdout}
+	if r.lines >= 0 {
+		body = bytes.NewReader(lastLines(body, r.lines))
+	}
 	head := fmt.Sprintf("==> %s %s on %s, %s <==\n", a.ID, stream, client.OneLine(a.Tracker), a.State)
 	buf := make([]byte, 32<<10)
 	for {

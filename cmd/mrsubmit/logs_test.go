@@ -24,7 +24,7 @@ func TestLogsOfSilentTracker(t *testing.T) {
 	var out, messages bytes.Buffer
 	requests := make(map[string]int)
 	r := &logReader{
-		query:       &query{tool: &tool{stdout: &out, stderr: &messages}},
+		query:       &query{lines: -1, tool: &tool{stdout: &out, stderr: &messages}},
 		unreachable: make(map[string]error),
 		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			requests[r.URL.Host]++

@@ -84,6 +84,14 @@ func appendPage(list []web.History, skipped []string, p *history.Page) ([]web.Hi
 	return list, skipped
 }
 
+const historySynopsis = "[-n JOBS] [-state STATES] [-owner USER] [-pool POOL] [-name NAME] [-since TIME] [-staging URL] [-json] [JOB|FLOW]"
+
+func historyFlags(q *query) {
+	q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
+	q.filter.define(q)
+	q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
+}
+
 // history lists ended jobs, newest first, or prints the histories of a job or flow.
 func (q *query) history(ctx context.Context) error {
 	if q.limit < 0 {
@@ -198,13 +206,16 @@ func (q *query) printHistory(p *web.History) error {
 	if p.UnlistedAttempts > 0 {
 		fmt.Fprintf(q.stdout, "%s not listed\n", countText(p.UnlistedAttempts, "attempt"))
 	}
-	if err := q.printTable(attemptRows(p.Attempts)); err != nil {
-		return err
+	return q.printAttempts(p.Attempts, attemptRows(p.Attempts))
+}
+
+// printAttempts prints the rows for attempts.
+func (q *query) printAttempts(attempts []web.Attempt, rows [][]string) error {
+	err := q.printTable(rows)
+	if err == nil && slices.ContainsFunc(attempts, func(a web.Attempt) bool { return isApproximate(&a) }) {
+		_, err = fmt.Fprintln(q.stdout, "~ approximate: an earlier leader or an older version launched the attempt")
 	}
-	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return isApproximate(&a) }) {
-		fmt.Fprintln(q.stdout, "~ approximate: an earlier leader or an older version launched the attempt")
-	}
-	return nil
+	return err
 }
 
 func attemptRows(attempts []web.Attempt) [][]string {

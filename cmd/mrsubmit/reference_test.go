@@ -21,7 +21,7 @@ func TestReference(t *testing.T) {
 	page := string(content)
 	section := docs.Section(page, "## mrsubmit")
 	own := make(map[string]string) // flags in each command's row of the table
-	row := regexp.MustCompile("(?m)^\\| `mrsubmit ((?:cluster )?[a-z]+)[^|]*\\|[^|]*\\| ?(.*)$")
+	row := regexp.MustCompile("(?m)^\\| `mrsubmit ((?:cluster )?[a-z-]+)[^|]*\\|[^|]*\\| ?(.*)$")
 	for _, match := range row.FindAllStringSubmatch(section, -1) {
 		own[match[1]] = "| " + match[2] + "\n"
 	}
@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 		switch name {
 		case "run":
 			flags = docs.Section(page, "### mrsubmit run")
-		case "cluster certs", "cluster recover": // they need no job tracker
+		case "cluster certs", "cluster recover", "completion": // they need no job tracker
 		default:
 			flags += common
 		}

@@ -25,9 +25,7 @@ const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-D 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
 "mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this machine,
-on a cluster of its own. For example:
-
-  mrsubmit run ./examples/wordcount -input README.md -output /tmp/wc
+on a cluster of its own.
 
 Files are local, or in HDFS: hdfs://NAMENODE:PORT/…, hdfs://NAMESERVICE/… and hdfs:///….
 HADOOP_CONF_DIR names the directory of HDFS's configuration, HADOOP_USER_NAME the user.`
@@ -77,25 +75,17 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		return nil
 	})
 	f.settings = settingFlags(set)
-	switch err := set.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return nil, err
-	case err != nil:
-		return nil, usagef("%v", err)
-	case set.NArg() == 0:
-		return nil, usagef("no job is named")
+	rest, err := t.parse(set, args, 1)
+	if err == nil && len(rest) == 0 {
+		err = usagef("no job is named: give a job program or the directory of its Go package")
 	}
-	f.job, f.args = set.Arg(0), set.Args()[1:]
-	var err error
+	if err != nil {
+		return nil, err
+	}
+	f.job, f.args = rest[0], rest[1:]
 	f.jobtrackers, err = addresses(*list)
 	return f, err
 }
-
-// Errors that have been printed already.
-var (
-	errReported = errors.New("the command has failed")
-	errHungUp   = errors.New("the terminal was closed, and the jobs go on")
-)
 
 // exitError returns the error for an exit code of client.Run, which has printed the cause.
 func exitError(code int) error {

@@ -9,14 +9,44 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
+// schedulerHelp is the help of mrsubmit cluster scheduler.
+func schedulerHelp() string {
+	return fmt.Sprintf(`Without NAME and flags: shows the current scheduler. A change takes effect at once and
+stays, whatever flags the job trackers are started with later. Parts that are not given
+stay as they are. docs/scheduling.md helps to choose a scheduler.
+
+Schedulers:   %s
+Delay rules:  %s, or fixed with another time
+Metrics:      %s
+              and each of them with -weighted at its end`,
+		strings.Join(menu.Names(), " "), strings.Join(locality.RuleNames(), " "), metricsHelp())
+}
+
+// metricsHelp lists the metrics that are not weighted, the sums and the maxima in a line each.
+func metricsHelp() string {
+	var b strings.Builder
+	for i, m := range scheduler.Metrics() {
+		switch {
+		case m.Weighted:
+			continue
+		case i > 0 && m.Aggregate == scheduler.Max && m.Penalty == scheduler.Response:
+			b.WriteString("\n             ")
+		}
+		fmt.Fprintf(&b, " %s", m)
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
 // schedulingFlags defines the flags of mrsubmit cluster scheduler.
 func schedulingFlags(q *query) {
-	q.flags.StringVar(&q.newScheduling.Metric, "metric", "", "`metric` that flex and flowflex minimize, such as sum-response")
-	q.flags.StringVar(&q.newScheduling.Delay, "delay", "", "`rule` for how long maps wait for a local slot, such as dynamic")
+	q.flags.StringVar(&q.newScheduling.Metric, "metric", "", "`metric` that flex and flowflex minimize: one of the list above")
+	q.flags.StringVar(&q.newScheduling.Delay, "delay", "", "`rule` for how long maps wait for a local slot: one of the list above")
 }
 
 // scheduler changes how jobs share slots, if NAME or flags are given, and prints it.

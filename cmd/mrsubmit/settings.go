@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/scheduler"
@@ -47,6 +48,14 @@ func settings() []setting {
 			return nil
 		}},
 	}
+}
+
+func settingNames() []string {
+	var names []string
+	for _, s := range settings() {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 const suspendHelp = `A suspended job, and all jobs of its flow, get no slots until they are resumed.
@@ -136,7 +145,7 @@ next:
 				continue next
 			}
 		}
-		return c, fmt.Errorf("unknown setting %q: want pool, priority, weight, deadline, sla or batch", pair[0])
+		return c, fmt.Errorf("unknown setting %q: want pool, priority, weight, deadline, sla or batch%s", pair[0], spelling.DidYouMean("", pair[0], settingNames()))
 	}
 	return c, nil
 }
@@ -244,6 +253,10 @@ func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) e
 		}
 	}
 	return err
+}
+
+func suspendFlags(q *query) {
+	q.flags.BoolVar(&q.now, "now", false, "kill the running attempts that do not end soon; their tasks rerun when the job is resumed")
 }
 
 // suspendCommand makes the commands that suspend jobs or resume them.

@@ -15,9 +15,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const traceHelp = `prints when each attempt of a job ran, and where, in Chrome's trace format: open the file at
+const traceHelp = `Prints when each attempt of a job ran, and where, in Chrome's trace format: open the file at
 https://ui.perfetto.dev or chrome://tracing. Each task tracker is a process with a row for each slot that
 the job used. Attempts of a running job end at the present.`
+
+func traceFlags(q *query) {
+	q.flags.StringVar(&q.output, "o", "", "write to this `file` (default standard output)")
+}
 
 // trace prints a job, or the jobs of a flow, as a trace.
 func (q *query) trace(ctx context.Context) error {

@@ -13,8 +13,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const uiHelp = `Show the cluster's pages in a browser. mrsubmit serves them at a loopback address, with your
-certificate, until it is interrupted. It prints the address, which works for one browser.`
+const uiHelp = `mrsubmit serves the pages at a loopback address, with your certificate, until it is interrupted.
+It prints the address, which works for one browser.`
+
+func uiFlags(q *query) {
+	q.flags.IntVar(&q.port, "port", 0, "serve at this loopback `port`; 0: any free one")
+	q.flags.BoolVar(&q.noBrowser, "no-browser", false, "only print the address")
+}
 
 // showUI serves the cluster's pages to a browser on this machine.
 func (q *query) showUI(ctx context.Context) error {
@@ -79,8 +84,7 @@ func (q *query) attemptLog(ctx context.Context, job, attempt, stream string) (io
 		return nil, fmt.Errorf("%s has no %s", job, attempt)
 	}
 	r := q.newLogReader(all.Token)
-	r.tail = logBytes
-	body, err := r.open(ctx, &all.Items[i], stream)
+	body, _, err := r.open(ctx, &all.Items[i], stream, logPart{tail: logBytes})
 	if err != nil {
 		r.http.CloseIdleConnections()
 		return nil, err

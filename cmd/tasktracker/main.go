@@ -70,7 +70,7 @@ type options struct {
 	asOwner                 bool // workers use HDFS as the job's owner
 	health                  tasktracker.Health
 	admins                  []string // users who may read profiles
-	verbose                 bool
+	logging                 daemon.Logging
 	security                daemon.Security
 	access                  daemon.Access
 }
@@ -113,7 +113,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&admins, "admins", "admin", "comma-separated `users` who may profile this task tracker; no effect with -insecure. Without -tls-dir, this user is one, too")
 	o.security.Flags(set)
 	o.access.Flags(set)
-	set.BoolVar(&o.verbose, "v", false, "log more")
+	o.logging.Flags(set)
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 
 // serve runs a task tracker until ctx ends, it is drained or it fails.
 func serve(ctx context.Context, o *options, out daemon.Output) error {
-	log := daemon.Logger(out.Stderr, o.verbose)
+	log := o.logging.Logger(out.Stderr)
 	daemon.FitMemory(log)
 	self, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
 	if err != nil {

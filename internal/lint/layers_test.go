@@ -37,7 +37,7 @@ func layers() [][]string {
 		{"scheduler/...", "locality"},
 		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
 		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
-		{"internal/membound"},
+		{"internal/membound", "internal/spelling"},
 	}
 }
 
@@ -159,7 +159,7 @@ func within(importPath, tree string) bool {
 // TestDependencies refuses direct and indirect dependencies of packages on certain trees.
 func TestDependencies(t *testing.T) {
 	cluster := []string{
-		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
+		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	for name, never := range map[string][]string{

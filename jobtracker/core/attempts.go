@@ -105,6 +105,9 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	second := tk.runs()
 	a := l.addAttempt(j, tk, t, id)
 	a.second = second
+	if tk.launched > 1 {
+		l.logAttempt(j, false, "task relaunched", id, t.Name, "speculative", second)
+	}
 	l.countLaunch(j, a)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
@@ -302,6 +305,9 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	if a.killed() && state == wire.AttemptFailed {
 		state = wire.AttemptKilled // the failure and the Kill have crossed
 	}
+	if state == wire.AttemptKilled && a.killed() && l.failedOnRequest(a.id) {
+		state, r = wire.AttemptFailed, &wire.Result{Error: a.reason, Took: r.Took, Bytes: r.Bytes, Reads: r.Reads}
+	}
 	if state != wire.AttemptSucceeded {
 		j.measures.WorkerEnded(t.number)
 	}
@@ -328,11 +334,14 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 			l.learnSlowdown(j, t, r)
 		}
 		l.attemptSucceeded(j, t, a.task, a.id, r)
+	case wire.AttemptKilled:
+		l.logAttempt(j, false, "attempt killed", a.id, t.Name, "why", firstLine(cmp.Or(a.reason, r.Error)))
 	case wire.AttemptFailed:
 		if l.attemptFailed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
 			l.suspectTracker(a, ran)
 		}
 	}
+	l.answerEnds(a, state, false)
 	l.allowNextAttempt(a)
 }
 
@@ -341,6 +350,8 @@ func (l *leader) attemptLost(a *attempt) {
 	l.removeAttempt(a.job, a.tracker, a)
 	a.job.measures.WorkerEnded(a.tracker.number)
 	l.recordLost(a)
+	l.logAttempt(a.job, true, "attempt lost", a.id, a.tracker.Name)
+	l.answerEnds(a, wire.AttemptKilled, true)
 	l.allowNextAttempt(a)
 }
 

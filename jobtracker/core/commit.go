@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -13,6 +14,8 @@ type tally struct {
 	killed      [2]int               // killed and lost attempts by phase
 	levels      [wire.Remote + 1]int // launched maps by locality
 	counters    wire.Counters        // of tasks with task.counted
+	lines       sparselog.Limit      // of lines about attempts
+	warnings    sparselog.Limit      // of warnings about attempts
 	awaitsFirst bool                 // no map or reduce of the job has been launched
 	predictions keptPredictions      // of its end
 	read        int64                // bytes that counted maps have read

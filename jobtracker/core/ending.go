@@ -121,6 +121,7 @@ func (l *leader) jobEnded(j *job) {
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.removeAttempt(j, a.tracker, a)
+		l.answerEnds(a, wire.AttemptKilled, false)
 	}
 	l.placeFreed()
 	delete(l.jobs, j.facts.N())

@@ -121,6 +121,16 @@ type (
 	// TakeCensus asks for a census of the cluster, for metrics. The Reply may come after later Steps.
 	TakeCensus struct{ Token Token }
 
+	// EndAttempt kills a running attempt of a map or reduce, or fails it. The Reply comes when the attempt
+	// has ended, or a kill will reach its tracker when that connects.
+	EndAttempt struct {
+		Token   Token
+		By      Caller
+		Attempt wire.AttemptID
+		Fail    bool // it counts as a failure of its task
+		Reason  string
+	}
+
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -145,6 +155,7 @@ func (r Schedule) token() Token   { return r.Token }
 func (r Drain) token() Token      { return r.Token }
 func (r Exclude) token() Token    { return r.Token }
 func (r TakeCensus) token() Token { return r.Token }
+func (r EndAttempt) token() Token { return r.Token }
 func (r Kill) token() Token       { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
@@ -217,6 +228,7 @@ func (FromTracker) event()    {}
 func (StreamClosed) event()   {}
 func (Submit) event()         {}
 func (Kill) event()           {}
+func (EndAttempt) event()     {}
 func (Change) event()         {}
 func (Schedule) event()       {}
 func (Drain) event()          {}

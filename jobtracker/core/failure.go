@@ -18,6 +18,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 		return false
 	}
 	failure := faults.NewFailure(t.Name, id, r)
+	l.logAttempt(j, true, "attempt failed", id, t.Name, "why", firstLine(r.Error))
 	if !l.flowStopping(j) {
 		j.faults.AddTrouble(failure.WithoutLog())
 	}
@@ -27,6 +28,10 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	}
 	j.avoid(tk, t.Name)
 	j.faults.Fail(tk.key(), failure, launched)
+	asked := l.failedOnRequest(id)
+	if asked {
+		j.faults.Absolve(tk.key())
+	}
 	reason, usedUp := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.ForKind(tk.kind).MaxAttempts)
 	switch {
 	case !j.needsTask(tk):
@@ -41,7 +46,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 		l.skipRecord(j, tk, r.Died)
 		l.delayTask(j, tk)
 	}
-	return !r.Fatal
+	return !r.Fatal && !asked
 }
 
 // flowStopping reports whether another job of the flow stops. Failures of this job are then not

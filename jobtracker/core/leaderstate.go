@@ -145,6 +145,8 @@ func (l *leader) handle(ev Event) {
 		l.submit(ev)
 	case Kill:
 		l.killJob(ev)
+	case EndAttempt:
+		l.endAttempt(ev)
 	case Change:
 		l.change(ev)
 	case Schedule:

@@ -20,13 +20,40 @@ func (l *leader) logJob(f *facts.Job, text string, args ...any) {
 	l.log(text, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
 }
 
+// logAttempt logs a line about an attempt of a job that goes on. Of the warnings, and of the other lines,
+// there are only some a minute for each job, since jobs may have very many attempts. Attempts without a slot
+// have no other lines than warnings.
+func (l *leader) logAttempt(j *job, warn bool, text string, id wire.AttemptID, tracker string, args ...any) {
+	if !warn && !id.Task.Kind.Slotted() || j.facts.Stopping() || j.facts.Ended() {
+		return
+	}
+	limit := &j.tally.lines
+	if warn {
+		limit = &j.tally.warnings
+	}
+	suppressed, ok := limit.Admit(time.UnixMilli(l.wall()))
+	if !ok {
+		return
+	}
+	args = append([]any{"attempt", id.String(), "tracker", tracker}, args...)
+	if suppressed > 0 {
+		args = append(args, "suppressed", suppressed)
+	}
+	l.c.emit(LogLine{Warn: warn, Text: text, Args: args})
+}
+
+// firstLine returns the first line of an error, which may have the end of a log.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return wire.Truncate(line, 300)
+}
+
 // logJobEnd logs how a job has ended, and why.
 func (l *leader) logJobEnd(f *facts.Job) {
 	end := f.End()
 	args := []any{"state", end.Outcome.String(), "elapsed", time.Duration(end.Elapsed) * time.Millisecond}
 	if end.Outcome != wire.Succeeded {
-		reason, _, _ := strings.Cut(end.Error, "\n")
-		args = append(args, "why", reason)
+		args = append(args, "why", firstLine(end.Error))
 	}
 	l.logJob(f, "job ended", args...)
 }

@@ -39,6 +39,7 @@ import (
 //	lost-output t1 job1/m0/1000 [reached=t3+t4] [missing=yes]  t1 does not reach its tracker, but two others; or it has no such output
 //	staging-removed key [error=…]        RemoveStaging has ended
 //	kill job1 [reason] [by=bob]
+//	end-attempt job1/m0/1000 [fail] [reason=…] [by=bob]  a user kills an attempt, or fails it
 //	tick 5s                              time passes
 //	heartbeat t1 [rate=1000] [awaited=(job1/t2/t3,job2/t2)] renews its lease; rate: bytes a second that its homes fetch
 //	sleep 1m                             time passes, and the core is only woken at its end
@@ -356,6 +357,9 @@ func (s *scenario) runOther(d *datadriven.TestData) {
 			reason = d.CmdArgs[1].Key
 		}
 		s.step(Kill{Token: s.token, By: caller(d), Job: parseJob(first), Reason: reason})
+	case "end-attempt":
+		s.token++
+		s.step(EndAttempt{Token: s.token, By: caller(d), Attempt: parseAttempt(first), Fail: d.HasArg("fail"), Reason: value(d, "reason", "")})
 	case "splits":
 		ev := SplitsLoaded{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)}
 		for _, a := range d.CmdArgs[1:] {

@@ -39,6 +39,7 @@ func TestCallers(t *testing.T) {
 	}{
 		"submit":   {"POST", "/v1/submissions", string(frame), true, false, ""},
 		"kill":     {"POST", "/v1/jobs/job_7_0001/kill", `{"reason": "enough"}`, true, false, ""},
+		"attempt":  {"POST", "/v1/jobs/job_7_0001/attempts/attempt_7_0001_m_000000_1000/kill", `{"reason": "stuck"}`, true, false, ""},
 		"settings": {"POST", "/v1/jobs/job_7_0001/settings", `{"weight": 2}`, true, false, ""},
 		"schedule": {"POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, false, true, ""},
 		"drain":    {"POST", "/v1/cluster/drains", `{"tracker": "t1"}`, false, true, ""},

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ func auditedOf(r *http.Request) *audited {
 // audit serves a request, and records it if its route changes something, is for administrators, or refuses it. A request
 // that belongs to another job tracker is recorded there.
 func (h *handler) audit(x *route, w http.ResponseWriter, r *http.Request) {
-	a := &audited{on: r.PathValue("id")}
+	a := &audited{on: cmp.Or(r.PathValue("attempt"), r.PathValue("id"))}
 	if r.Method == http.MethodGet && a.on == "" { // a stream of events. Elsewhere a caller could hide the job behind such text
 		a.on = strings.Join(r.URL.Query()[jobParameter.name], " ")
 	}

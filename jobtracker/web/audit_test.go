@@ -31,6 +31,7 @@ func TestAudit(t *testing.T) {
 		{"bob", "GET", "/v1/jobs/job_7_0001?job=job_7_0002", "", audit.Event{}}, // it has no such parameter
 		{"root", "POST", "/v1/jobs/job_7_0009/kill?job=job_7_0002", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Outcome: audit.Failed}},
 		{"root", "POST", "/v1/jobs/job_7_0009/kill", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Detail: "late", Outcome: audit.Failed}},
+		{"bob", "POST", "/v1/jobs/job_7_0001/attempts/attempt_7_0001_m_000000_1000/fail", `{"reason": "stuck"}`, audit.Event{Who: "client bob", Action: "fail attempt", On: "attempt_7_0001_m_000000_1000", Detail: "stuck", Outcome: audit.Done}},
 		{"bob", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client bob", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Refused}},
 		{"root", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client root", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Done}},
 		{"root", "POST", "/v1/jobs/job_7_0009/kill", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Detail: "late", Outcome: audit.Failed}},

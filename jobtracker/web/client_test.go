@@ -90,6 +90,13 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 	if err := c.Kill(t.Context(), job1, "more"); !errors.Is(err, admission.ErrJobEnded) {
 		t.Errorf("second kill: %v", err)
 	}
+	attempt := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: 1000}
+	if err := errors.Join(c.EndAttempt(t.Context(), attempt, false, "stuck"), c.EndAttempt(t.Context(), attempt, true, "")); err != nil || strings.Join(all[0].ended, ", ") != "attempt_7_0001_m_000000_1000 false stuck, attempt_7_0001_m_000000_1000 true " {
+		t.Errorf("ended %q, %v", all[0].ended, err)
+	}
+	if recent, err := c.Recent(t.Context()); err != nil || len(recent.Items) == 0 {
+		t.Errorf("recent attempts %+v, %v", recent, err)
+	}
 	if _, err := c.Job(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("unknown job: %v", err)
 	}

@@ -77,6 +77,7 @@ type fake struct {
 	voter   []Voter
 	changes []string // JSON of changes of settings, in order
 	callers []core.Caller
+	ended   []string // attempts that EndAttempt has ended
 	streams []string // names of the task trackers of streams
 
 	removeErr error // answer to the removal of a voter

@@ -3,11 +3,31 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
+
+// EndAttempt ends the first attempt of a job; the second one commits.
+func (f *fake) EndAttempt(_ context.Context, caller core.Caller, id wire.AttemptID, fail bool, reason string) error {
+	var err error
+	f.log.change(func() {
+		f.callers = append(f.callers, caller)
+		switch _, err = f.status(id.Task.Job); {
+		case err != nil:
+		case id.N != 1000:
+			err = fmt.Errorf("%v: %w", id, admission.ErrAttemptEnded)
+		case id.Task.N > 0:
+			err = fmt.Errorf("%v: %w", id, admission.ErrAttemptCommitting)
+		default:
+			f.ended = append(f.ended, fmt.Sprintf("%v %v %s", id, fail, reason))
+		}
+	})
+	return err
+}
 
 // Changes always yields all jobs.
 func (f *fake) Changes(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {

@@ -37,10 +37,22 @@ func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.
 	}
 }
 
+// Follow yields all jobs, and then those that change, as the list has them. After the loss of a leader it
+// continues with the next one, from which it yields all jobs again.
+func (c *Client) Follow(ctx context.Context) iter.Seq2[[]Job, error] {
+	return func(yield func([]Job, error) bool) {
+		f := &clientWatch{c: c, all: func(jobs []Job) bool { return yield(jobs, nil) }, lastLine: time.Now()}
+		if err := f.run(ctx); err != nil && !f.stopped {
+			yield(nil, fmt.Errorf("watch: %w", err))
+		}
+	}
+}
+
 // clientWatch is a watch that continues with the next leader.
 type clientWatch struct {
 	c         *Client
 	ids       []wire.JobID
+	all       func([]Job) bool // gets all jobs; nil: only those of ids are watched
 	yield     func([]wire.JobStatus, error) bool
 	known     map[wire.JobID]wire.JobStatus // the last states
 	stopped   bool                          // the caller wants no more states
@@ -237,6 +249,10 @@ func (f *clientWatch) handle(addr, name string, data []byte) (ended bool, err er
 
 // changed yields the states of all jobs once they are known.
 func (f *clientWatch) changed(jobs []Job) error {
+	if f.all != nil {
+		f.stopped = !f.all(jobs)
+		return nil
+	}
 	for i := range jobs {
 		s, err := jobs[i].Status()
 		if err != nil {

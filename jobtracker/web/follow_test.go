@@ -229,3 +229,31 @@ func FuzzWatch(f *testing.F) {
 		})
 	})
 }
+
+// TestFollowAll: Follow yields all jobs, and then those that change.
+func TestFollowAll(t *testing.T) {
+	f, c := startOne(t)
+	for _, key := range []string{"k1", "k2"} {
+		if _, err := c.Submit(t.Context(), submission(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	events := 0
+	for jobs, err := range c.Follow(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch events++; {
+		case events == 1:
+			if len(jobs) != 2 {
+				t.Fatalf("the first event has %d jobs, want 2", len(jobs))
+			}
+			f.log.setState(job1, wire.Succeeded)
+		case len(jobs) > 0 && jobs[0].State == wire.Succeeded.String():
+			return
+		}
+	}
+	t.Error("the stream has ended")
+}

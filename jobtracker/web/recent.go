@@ -41,3 +41,10 @@ func (h *handler) recent(ctx context.Context, r *http.Request) (any, error) {
 	}
 	return answer, nil
 }
+
+// Recent lists the attempts of all jobs that run or have just ended.
+func (c *Client) Recent(ctx context.Context) (*Recent, error) {
+	all := new(Recent)
+	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/attempts"}, all)
+	return all, err
+}

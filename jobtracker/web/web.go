@@ -117,6 +117,7 @@ import (
 type JobTracker interface {
 	Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error)
 	Kill(ctx context.Context, caller core.Caller, job wire.JobID, reason string) error
+	EndAttempt(ctx context.Context, caller core.Caller, attempt wire.AttemptID, fail bool, reason string) error
 	Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/flex"
 	"github.com/quernmr/quern/scheduler/flowflex"
@@ -97,7 +98,7 @@ func Policy(name string) (scheduler.Policy, error) {
 	if e := find(name); e != nil {
 		return e.policy, nil
 	}
-	return nil, fmt.Errorf("scheduler %q: want one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("scheduler %q: want one of %s%s", name, strings.Join(Names(), ", "), spelling.DidYouMean("", name, Names()))
 }
 
 // NeedsOf returns a policy's needs. An unknown policy gets every field but Pools.

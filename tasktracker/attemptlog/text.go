@@ -22,7 +22,9 @@ type Text struct {
 
 type part struct {
 	io.ReaderAt
-	size int64
+	size  int64
+	begin int64 // offset of its first byte in all that the attempt has written; of a note, of the missing bytes
+	note  bool
 }
 
 // maxOpenTries limits the tries of Open while pieces of the log are removed.
@@ -51,18 +53,18 @@ func tryOpen(name string) (_ *Text, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := text.add(name); err != nil {
+	if err := text.add(name, 0); err != nil {
 		return nil, err
 	}
 	end := text.size
 	for _, begin := range pieces {
 		if missing := begin - end; missing > 0 {
 			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", missing)
-			text.parts = append(text.parts, part{strings.NewReader(note), int64(len(note))})
+			text.parts = append(text.parts, part{strings.NewReader(note), int64(len(note)), end, true})
 			text.size += int64(len(note))
 		}
 		before := text.size
-		err := text.add(name + pieceMark + strconv.FormatInt(begin, 10))
+		err := text.add(name+pieceMark+strconv.FormatInt(begin, 10), begin)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, errPieceRemoved
 		}
@@ -92,8 +94,8 @@ func piecesOf(name string) ([]int64, error) {
 	return begins, nil
 }
 
-// add adds a file. A job may have replaced it by a pipe, or by a link to another file.
-func (t *Text) add(name string) error {
+// add adds a file, which begins at an offset of the log. A job may have replaced it by a pipe, or by a link to another file.
+func (t *Text) add(name string, begin int64) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -106,7 +108,7 @@ func (t *Text) add(name string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", name)
 	}
-	t.parts = append(t.parts, part{f, info.Size()})
+	t.parts = append(t.parts, part{f, info.Size(), begin, false})
 	t.size += info.Size()
 	return nil
 }
@@ -132,6 +134,28 @@ func (t *Text) ReadAt(p []byte, off int64) (n int, err error) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+// End returns how many bytes the attempt has written so far, also those that are missing.
+func (t *Text) End() int64 {
+	last := t.parts[len(t.parts)-1]
+	return last.begin + last.size
+}
+
+// Find returns the offset in the text of what the attempt wrote after its first bytes. If the next ones
+// are missing, the line that says so comes first.
+func (t *Text) Find(written int64) int64 {
+	at := int64(0)
+	for i, p := range t.parts {
+		switch {
+		case p.note && written < t.parts[i+1].begin:
+			return at
+		case !p.note && written < p.begin+p.size:
+			return at + max(written-p.begin, 0)
+		}
+		at += p.size
+	}
+	return at
 }
 
 // Size returns the length of the text in bytes.

@@ -414,6 +414,7 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
 	result.Took = c.now - a.launchedAt
+	c.do(AttemptEnded{a.id, state, result})
 	if result.Died != nil {
 		result.Died.Changes, result.Died.Digest = a.skipChanges, a.digest
 	}

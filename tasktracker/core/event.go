@@ -279,6 +279,13 @@ type (
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
+	// AttemptEnded says how an attempt has ended, for the log of this process.
+	AttemptEnded struct {
+		Attempt wire.AttemptID
+		State   wire.AttemptState
+		Result  *wire.Result
+	}
+
 	// RemoveProgram removes a submission's program, and all else that its workers have got. The submission
 	// has ended, or has had no job here for some seconds, and all its workers have exited.
 	RemoveProgram struct{ Staging string }
@@ -305,4 +312,5 @@ func (CancelFetch) command()   {}
 func (Merge) command()         {}
 func (CancelMerge) command()   {}
 func (Remove) command()        {}
+func (AttemptEnded) command()  {}
 func (RemoveProgram) command() {}

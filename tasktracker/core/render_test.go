@@ -85,6 +85,8 @@ func render(c Command) string {
 		return fmt.Sprintf("cancel merge %d", c.Merge)
 	case Remove:
 		return "remove " + c.Path
+	case AttemptEnded:
+		return "" // the report has the same
 	case RemoveProgram:
 		return "remove program " + c.Staging
 	}

@@ -61,7 +61,9 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	checkInvariants(t, s.core)
 	var b strings.Builder
 	for _, c := range commands {
-		fmt.Fprintln(&b, render(c))
+		if text := render(c); text != "" {
+			fmt.Fprintln(&b, text)
+		}
 	}
 	return b.String()
 }

@@ -149,15 +149,6 @@ func ID(id string) (string, error) {
 	return id, nil
 }
 
-// Logger makes a daemon's logger.
-func Logger(w io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelInfo
-	if verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-}
-
 // CheckStaging checks and cleans the URL of a staging directory, which may be empty.
 func CheckStaging(url string) (string, error) {
 	if url == "" {

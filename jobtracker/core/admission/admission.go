@@ -38,6 +38,12 @@ var (
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrJobEnded answers a kill or a change of a job that has ended.
 	ErrJobEnded = errors.New("the job has ended")
+	// ErrAttemptEnded answers a request to end an attempt that does not run.
+	ErrAttemptEnded = errors.New("the attempt does not run")
+	// ErrAttemptCommitting answers a request to end an attempt that may commit its output.
+	ErrAttemptCommitting = errors.New("the attempt is committing its output")
+	// ErrNotTask answers a request to end an attempt that is not of a map or reduce.
+	ErrNotTask = errors.New("it is not an attempt of a map or reduce: kill the job instead")
 	// ErrJobCommitting answers a kill of a job that moves its output into place.
 	ErrJobCommitting = errors.New("the job's output is being moved into place")
 	// ErrBadSubmission answers an invalid submission.

@@ -157,6 +157,17 @@ func Kill(f *facts.Facts, id wire.JobID, j *facts.Job, by Caller) (settled bool,
 	return KillResult(id, j)
 }
 
+// EndAttempt decides on a request to end an attempt of a job; j is nil if the job is unknown.
+func EndAttempt(f *facts.Facts, id wire.JobID, j *facts.Job, by Caller) error {
+	switch {
+	case j == nil:
+		return fmt.Errorf("%v: %w", id, ErrUnknownJob)
+	case j.Ended():
+		return fmt.Errorf("%v: %w", id, ErrJobEnded)
+	}
+	return authorize(f, by, "end attempts of", id, j.Submission())
+}
+
 // KillResult is Kill without the check of rights.
 func KillResult(id wire.JobID, j *facts.Job) (settled bool, err error) {
 	switch {

@@ -9,6 +9,7 @@
 //	NewFailure, AddTrouble    make the texts for users
 //	Excuse                    excuses a failure that is not the attempt's fault, up to MaxRejected
 //	Avoid, Fail               count it against its task, and perhaps its tracker
+//	Absolve                   takes the blame from the tracker: a user has asked for the failure
 //	FailedElsewhere           reports whether the task may be the cause, and not the tracker
 //	AttemptsUsedUp            reports whether the job fails
 //	DelayRetry                else sets when the task may be retried, and where
@@ -136,6 +137,12 @@ func (x *Faults) Fail(t Task, f *Failure, launched time.Duration) {
 	if m.first == nil {
 		m.first = f
 	}
+}
+
+// Absolve takes back the blame of the tracker for the last failure of a task.
+func (x *Faults) Absolve(t Task) {
+	m := x.getOrMake(t)
+	m.blames = m.blames[:max(len(m.blames)-1, 0)]
 }
 
 // FailuresOfKind counts the failures of tasks of a kind, without excused ones.

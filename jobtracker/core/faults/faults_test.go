@@ -307,3 +307,17 @@ func TestTroubles(t *testing.T) {
 		t.Errorf("troubles %.500q, want %.500q", got, want)
 	}
 }
+
+// TestAbsolve: a failure that a user asked for counts against the task, and not against the tracker.
+func TestAbsolve(t *testing.T) {
+	var x Faults
+	task := Task{Kind: wire.Map, N: 3}
+	for n, tracker := range []string{"t1", "t2"} {
+		x.Fail(task, NewFailure(tracker, wire.AttemptID{Task: task.ID(wire.JobID{Start: 1, N: 1}), N: n}, &wire.Result{Error: "boom"}), 5)
+	}
+	x.Absolve(task)
+	if blames := x.TakeBlames(task); x.Failures(task) != 2 || len(blames) != 1 || blames[0].Tracker != "t1" {
+		t.Errorf("%d failures, blames %v", x.Failures(task), blames)
+	}
+	x.Absolve(task) // there is none
+}

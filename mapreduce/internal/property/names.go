@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/internal/hadoop"
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -92,7 +93,7 @@ func (t Table) suggestion(name string) string {
 	dot := strings.LastIndexByte(name, '.') + 1
 	var similar, siblings, sameLast []string
 	for _, other := range slices.Sorted(maps.Keys(t)) {
-		if edits(name, other) <= 2 {
+		if spelling.Edits(name, other) <= 2 {
 			similar = append(similar, other)
 		}
 		if strings.HasPrefix(other, name[:dot]) {
@@ -109,27 +110,6 @@ func (t Table) suggestion(name string) string {
 		return " (did you mean " + all[0] + "?)"
 	}
 	return ""
-}
-
-// edits counts the bytes to insert, remove or replace to make b from a.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1) // counts for the beginnings of b, and the bytes of a so far
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Resolve merges the properties of a job over the defaults; later maps win.
