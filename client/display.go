@@ -274,6 +274,12 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 			fmt.Fprintln(&b, phaseLine(p))
 		}
 	}
+	for _, line := range SkewTexts(job) {
+		fmt.Fprintf(&b, "  skew: %s\n", line)
+	}
+	if text := SlotTimeText(job); text != "" {
+		fmt.Fprintf(&b, "  slot time %s\n", text)
+	}
 	if hasSettings(job) {
 		fmt.Fprintf(&b, "  %s\n", SettingsText(job))
 	}

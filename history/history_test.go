@@ -36,6 +36,7 @@ func record(n int) *Record {
 		Job: wire.JobStatus{
 			ID: job(n), Name: "count", State: wire.Failed, Error: "oops", Troubles: []string{"a", "b"},
 			Counters: wire.Counters{"g": {"N": 7}}, Maps: wire.TaskCounts{Total: 3, Done: 2}, Elapsed: time.Minute,
+			Partitions: &wire.PartitionSizes{Total: 2}, HotKeys: []wire.HotKey{{Key: "the", Bytes: 7}}, SlotTime: &wire.SlotTime{Total: 3},
 		},
 		Plan:  wire.JobPlan{Name: "count", Reduces: 2, Properties: map[string]string{"x": "y"}},
 		Owner: "ann", Submitted: 5, Ended: 9,

@@ -34,6 +34,7 @@ func (r *Record) summary() *Record {
 		Omitted: r.Omitted, View: r.View, HasView: r.HasView,
 	}
 	s.Job.Counters, s.Job.Troubles = nil, nil
+	s.Job.Partitions, s.Job.HotKeys, s.Job.SlotTime = nil, nil, nil
 	return s
 }
 

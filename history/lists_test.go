@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 		skipped += len(p.Skipped)
 		for _, r := range p.Records {
 			got = append(got, r.Job.ID.String())
-			if r.Attempts != nil || r.Plans != nil || r.Job.Counters != nil || r.Job.Troubles != nil || r.Owner != "ann" {
+			if r.Attempts != nil || r.Plans != nil || r.Job.Counters != nil || r.Job.Troubles != nil || r.Job.Partitions != nil || r.Job.HotKeys != nil || r.Job.SlotTime != nil || r.Owner != "ann" {
 				t.Errorf("%+v", r)
 			}
 		}

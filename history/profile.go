@@ -16,8 +16,8 @@ type Profile struct {
 	Job      wire.JobID
 	Phases   [2]Sums // maps, reduces
 	Usual    [2]Usual
-	Read     int64   // bytes of input
-	Shuffled int64   // bytes of map output
+	Read     int64 // bytes of input
+	Shuffled int64 // bytes of map output
 	Elapsed  time.Duration
 	Reads    wire.Reads // sum of all maps
 }

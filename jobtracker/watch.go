@@ -133,12 +133,14 @@ func allEnded(states []*jobState) bool {
 // minEndChange is the smallest change of a predicted end that Watch reports.
 const minEndChange = time.Second
 
-// sameStatus ignores the elapsed time and small changes of the predicted end.
+// sameStatus ignores what grows without an event: the elapsed time, the time in slots, and small changes of the
+// predicted end.
 func sameStatus(a, b *wire.JobStatus) bool {
 	x, y := *a, *b
 	if x.Prediction.CloseTo(&y.Prediction, minEndChange) {
 		x.Prediction = y.Prediction
 	}
 	x.Elapsed, y.Elapsed = 0, 0
+	x.SlotTime, y.SlotTime = nil, nil
 	return reflect.DeepEqual(x, y)
 }

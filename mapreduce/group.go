@@ -20,6 +20,7 @@ type groups struct {
 	n       int64
 	err     error
 
+	meter   *mrruntime.Groups              // nil: groups are not measured
 	skipper groupSkipper                   // nil: no group is skipped
 	text    func(key, value []byte) string // of a skipped record
 	skipped int64                          // groups
@@ -30,6 +31,24 @@ type groupSkipper interface {
 	BeginGroup() (skip bool)
 	SkipRecord(text string)
 	EndGroups()
+}
+
+// measuredRecords is the input of a real reduce.
+type measuredRecords interface{ Groups() *mrruntime.Groups }
+
+// measure measures the groups, and prints their keys with text.
+func (g *groups) measure(text func(key []byte) (string, error)) {
+	in, ok := g.in.(measuredRecords)
+	if !ok {
+		return
+	}
+	g.meter = in.Groups()
+	g.meter.Describe(func() []byte {
+		if !g.inGroup {
+			return nil
+		}
+		return g.key
+	}, text)
 }
 
 // nextGroup skips the rest of the current group and goes to the next one that is not skipped.
@@ -55,6 +74,8 @@ func (g *groups) enterNext() bool {
 	if !g.started {
 		g.started = true
 		g.pending = g.in.Next()
+	} else if g.meter != nil {
+		g.meter.End(g.key)
 	}
 	if !g.pending || g.err != nil {
 		return false

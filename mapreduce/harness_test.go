@@ -27,6 +27,7 @@ type jobRunner struct {
 
 	written  map[string]*bytes.Buffer // by "job/part-r-00000"
 	counters map[string]int64         // by name, of all jobs
+	hot      []*wire.Hot              // by reduce, of the last job
 }
 
 // run returns the outputs by "job/part-r-00000".
@@ -91,8 +92,9 @@ func (r *jobRun) run() error {
 	}
 	for p := range r.plan.Reduces {
 		t := r.task(wire.Reduce, p, cuts)
-		in := &fakeRecords{all: out.sorted(p)}
+		in := &measuredInput{fakeRecords{all: out.sorted(p)}, mrruntime.NewGroups(0)}
 		err := r.code.reduce(t, in)
+		r.hot = append(r.hot, in.groups.Hot(nil))
 		r.addCounters(t, "REDUCE_INPUT_GROUPS")
 		if err != nil {
 			return err
@@ -248,6 +250,24 @@ func (r *fakeRecords) Next() bool {
 func (r *fakeRecords) Key() []byte   { return r.key }
 func (r *fakeRecords) Value() []byte { return r.value }
 func (r *fakeRecords) Err() error    { return r.err }
+
+// measuredInput is the input of a reduce, with its groups.
+type measuredInput struct {
+	fakeRecords
+	groups *mrruntime.Groups
+}
+
+func (r *measuredInput) Next() bool {
+	more := r.fakeRecords.Next()
+	if more {
+		r.groups.Next(len(r.key) + len(r.value))
+	} else {
+		r.groups.Next(0)
+	}
+	return more
+}
+
+func (r *measuredInput) Groups() *mrruntime.Groups { return r.groups }
 
 func overwrite(b []byte) {
 	for i := range b {

@@ -77,6 +77,8 @@ func (s sides[K, A, B]) recordText() func(key, value []byte) string {
 	}
 }
 
+func (s sides[K, A, B]) groupText() func(group []byte) (string, error) { return s.left.groupText() }
+
 func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }
@@ -112,6 +114,7 @@ func joinShape[K any](custom *Codec[K], side byte) shape[K] {
 				return len(key) - 1, nil
 			}
 		},
+		group: func() func([]byte) (string, error) { return nestedText(must(custom)) },
 	}
 }
 

@@ -203,12 +203,36 @@ type shape[K any] struct {
 	// prefix returns a function that returns the length of an encoded key's group
 	// prefix: keys with equal prefixes are one group. nil: the whole key.
 	prefix func() func(key []byte) (int, error)
+	group  func() func(group []byte) (string, error) // returns a function that prints the key of a group
 }
 
 // wholeKeys groups by whole keys.
 func (p *Pairs[K, V]) wholeKeys() shaped[K, V] {
-	return shaped[K, V]{p, shape[K]{key: func() *codec[K] { return must(p.key) }}}
+	key := func() *codec[K] { return must(p.key) }
+	return shaped[K, V]{p, shape[K]{key: key, group: func() func([]byte) (string, error) {
+		c := key()
+		return func(group []byte) (string, error) {
+			k, err := read(c, &decoder{}, group)
+			if err != nil {
+				return "", err
+			}
+			return string(c.text(nil, k)), nil
+		}
+	}}}
 }
+
+// nestedText returns a function that prints a nested encoding.
+func nestedText[T any](c *codec[T]) func(group []byte) (string, error) {
+	return func(group []byte) (string, error) {
+		v, _, err := readNested(c, &decoder{}, group)
+		if err != nil {
+			return "", err
+		}
+		return string(c.text(nil, v)), nil
+	}
+}
+
+func (p shaped[K, V]) groupText() func(group []byte) (string, error) { return p.shape.group() }
 
 // mapFunc is the code of a map task.
 type mapFunc func(t *mrruntime.Task, in splitReader, out mrruntime.Collector) error

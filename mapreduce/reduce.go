@@ -163,6 +163,7 @@ func sortedShape[G, S any]() shape[Pair[G, S]] {
 				return len(key) - len(rest), err
 			}
 		},
+		group: func() func([]byte) (string, error) { return nestedText(must[G](nil)) },
 	}
 }
 

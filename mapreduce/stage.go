@@ -26,6 +26,7 @@ type emitted interface {
 	maps(*jobSpec) []mapFunc
 	texts() []func(key, value []byte) string                       // for each map function: prints a record that it emits; nil: map-only
 	recordText() func(key, value []byte) string                    // prints a record of the reduces' input; nil: map-only
+	groupText() func(group []byte) (string, error)                 // prints the key of a group of the reduces' input; nil: map-only
 	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // nil: none
 	withoutReduces() stage                                         // for mapreduce.job.reduces=0; nil: a join, which needs reduces
 }
@@ -69,6 +70,7 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 		if skipper, ok := in.(groupSkipper); ok {
 			x.g.skipper, x.g.text = skipper, s.recordText()
 		}
+		x.g.measure(s.groupText())
 		defer x.t.replacePanic(&err)
 		if s.prefix != nil {
 			x.g.prefix = s.prefix()
@@ -102,6 +104,7 @@ func (s *mapped[K, V]) combines() bool                                          
 func (s *mapped[K, V]) ordered() bool                                                 { return false }
 func (s *mapped[K, V]) texts() []func(key, value []byte) string                       { return nil }
 func (s *mapped[K, V]) recordText() func(key, value []byte) string                    { return nil }
+func (s *mapped[K, V]) groupText() func(group []byte) (string, error)                 { return nil }
 func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }

@@ -38,6 +38,7 @@ type attempt struct {
 	bytesTotal  atomic.Int64 // bytes to read
 	split       atomic.Pointer[Split]
 	bytesMerged atomic.Int64              // bytes of merged records read
+	hot         atomic.Pointer[wire.Hot]  // hot groups of a reduce; nil: none
 	aliveUntil  atomic.Pointer[time.Time] // until then the attempt counts as active; nil: only while it shows activity
 }
 
@@ -52,6 +53,8 @@ func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	}
 	return a
 }
+
+func (a *attempt) now() time.Time { return a.worker.opts.Clock() }
 
 func (a *attempt) id() wire.AttemptID { return a.cmd.Attempt }
 
@@ -92,6 +95,7 @@ func (a *attempt) run() error {
 	if err != nil {
 		return err
 	}
+	a.result.Hot = a.hot.Load()
 	if a.id().Task.Kind != wire.Setup { // a setup attempt runs the job's code only on a sample
 		a.result.Counters = a.total()
 	}
@@ -186,7 +190,7 @@ const maxStatus = 1 << 10
 // must fit into a message.
 func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Truncate(err.Error(), wire.MaxText)
-	r := wire.Result{Error: cause, Bytes: a.progress().Done,
+	r := wire.Result{Error: cause, Bytes: a.progress().Done, Hot: a.hot.Load(),
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge), BadInput: isBadInput(err)}
 	s := a.split.Load()
 	if a.inCode && !r.Fatal {
@@ -278,6 +282,8 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 	if err := work(); err != nil {
 		return err
 	}
+	began := a.now()
+	defer func() { a.result.Completed = a.now().Sub(began) }()
 	if err := a.task.counterError(); err != nil {
 		return err
 	}

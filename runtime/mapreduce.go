@@ -120,24 +120,28 @@ func (a *attempt) runReduce() error {
 	a.counters.Add(wire.TaskCounters, wire.ReduceShuffleBytes, length)
 	a.result.Bytes = length
 	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
+		began := a.now()
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
-			Client: a.worker.opts.Client, OnProgress: func() { a.task.pulse.beat() }})
+			Client: a.worker.opts.Client, OnProgress: func() { a.task.pulse.beat() }, Clock: a.worker.opts.Clock})
 		if err != nil {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}
 		defer merger.Close()
+		opened := a.now().Sub(began) - merger.ReadTime()
 		if err := a.startSkipping(); err != nil {
 			return err
 		}
 		defer a.skip.close()
-		counted := &countedRecords{Merger: merger, attempt: a}
+		counted := &countedRecords{Merger: merger, attempt: a, groups: NewGroups(length)}
 		var in Records = counted
 		if a.skip != nil {
 			in = &groupRecords{counted, a.skip}
 		}
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, nil)
+		a.hot.Store(counted.groups.Hot(a.hot.Load()))
 		a.failedInCode(err, merger.Err(), a.task.outputs.err())
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)
+		a.result.Shuffled = opened + merger.ReadTime()
 		if err = cmp.Or(merger.Err(), err); err != nil {
 			return err
 		}
@@ -150,18 +154,25 @@ type countedRecords struct {
 	*shuffle.Merger
 	attempt *attempt
 	records int64
+	groups  *Groups
 }
 
 func (m *countedRecords) Next() bool {
 	if m.attempt.task.pulse.requested.Load() {
 		m.attempt.bytesMerged.Store(m.BytesRead())
+		m.attempt.hot.Store(m.groups.Hot(m.attempt.hot.Load()))
 		if !m.attempt.task.pulse.answer() {
 			return false
 		}
 	}
 	if !m.Merger.Next() {
+		m.groups.Next(0)
 		return false
 	}
+	m.groups.Next(m.Size())
 	m.records++
 	return true
 }
+
+// Groups returns the measurement of groups, for the code that knows them.
+func (m *countedRecords) Groups() *Groups { return m.groups }

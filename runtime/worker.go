@@ -25,6 +25,9 @@ type Options struct {
 
 	// Progress is the time between two WorkerProgress messages; 0: half a second.
 	Progress time.Duration
+
+	// Clock measures parts of attempts; nil: time.Now.
+	Clock func() time.Time
 }
 
 // endGrace limits the wait of a worker with InProcess for its attempt's code.
@@ -40,6 +43,9 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 	defer conn.Close()
 	if opts.Progress <= 0 {
 		opts.Progress = 500 * time.Millisecond
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
 	}
 	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
 		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}
@@ -170,6 +176,7 @@ func (a *attempt) startReporting() (stop func()) {
 	wait.Go(func() {
 		tick := time.NewTicker(a.worker.opts.Progress)
 		defer tick.Stop()
+		var sent *wire.Hot
 		for {
 			select {
 			case <-tick.C:
@@ -182,8 +189,12 @@ func (a *attempt) startReporting() (stop func()) {
 			if a.isKeptAlive() {
 				a.task.pulse.beat()
 			}
+			m := &wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()}
+			if hot := a.hot.Load(); hot != sent {
+				m.Hot, sent = hot, hot
+			}
 			// If the stream is lost, the reading side ends the worker.
-			_ = a.worker.conn.Send(&wire.WorkerProgress{Bytes: a.progress(), Activity: a.task.pulse.ask()})
+			_ = a.worker.conn.Send(m)
 		}
 	})
 	return func() {

@@ -29,6 +29,8 @@ type trackerSim struct {
 	fs       *mem.FS
 	workerFS dfs.FS        // the worker's file system; nil: fs
 	progress time.Duration // between two progress messages; 0: a millisecond
+	clock    func() time.Time
+	onGrant  func() // called before each grant; may be nil
 	sub      *wire.Submission
 	jobs     []Job
 	dir      string
@@ -122,7 +124,7 @@ func (b *trackerSim) start() {
 		all = b.fs
 	}
 	load := func(sub *wire.Submission) (*Program, error) { return &Program{Plan: sub.Plan, Jobs: b.jobs}, nil }
-	opts := Options{InProcess: true, Progress: cmp.Or(b.progress, time.Millisecond)}
+	opts := Options{InProcess: true, Progress: cmp.Or(b.progress, time.Millisecond), Clock: b.clock}
 	go func() { b.served <- Serve(context.Background(), worker, load, all, opts) }()
 	m := must(b.conn.Receive())
 	if hello, ok := m.(*wire.WorkerHello); !ok || hello.Protocol != wire.WorkerProtocol {
@@ -171,6 +173,9 @@ func (b *trackerSim) runWatched(kind wire.Kind, n int, more func(*wire.Run), wat
 			watch(m)
 		case *wire.CommitReady:
 			b.grants++
+			if b.onGrant != nil {
+				b.onGrant()
+			}
 			if err := b.conn.Send(&wire.CommitGranted{}); err != nil {
 				b.Fatal(err)
 			}

@@ -169,6 +169,50 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
+// BenchmarkMergeTo merges runs into one, with and without its largest groups: of records with different keys, and
+// of words.
+func BenchmarkMergeTo(b *testing.B) {
+	const runs, each = 64, 10_000
+	data := sortRecords(runs * each)
+	for _, kind := range []string{"lines", "words"} {
+		var segments []wire.Segment
+		size := int64(0)
+		for i := range runs {
+			c := benchCollector(b, 4<<20, 1)
+			if kind == "lines" {
+				fillSort(b, c, data[100*i*each:100*(i+1)*each])
+			} else {
+				for n := range each {
+					if err := c.Collect(0, fmt.Appendf(nil, "word%d", n%500), []byte{1}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if _, err := c.Close(); err != nil {
+				b.Fatal(err)
+			}
+			segments = append(segments, wholePartition(b, c.cfg.File, 0))
+			size += segments[i].Length
+		}
+		for _, counted := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/counted=%v", kind, counted), func(b *testing.B) {
+				b.SetBytes(size)
+				file := filepath.Join(b.TempDir(), "merged")
+				for b.Loop() {
+					var largest *Largest
+					if counted {
+						l := NewLargest(8, 64<<10)
+						largest = &l
+					}
+					if _, err := MergeTo(b.Context(), segments, file, MergeOptions{}, largest); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkFetch(b *testing.B) {
 	data := sortRecords(500_000)
 	c := benchCollector(b, 64<<20, 1)

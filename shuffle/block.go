@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -35,6 +36,9 @@ type blockReader struct {
 	bytes      *atomic.Int64 // counts the delivered bytes; may be nil
 	onProgress func()        // called for every block; may be nil
 
+	clock func() time.Time // nil: reads are not measured
+	took  *time.Duration   // of the reads
+
 	at         int64             // offset of the next block
 	header     [blockHeader]byte // of the next block, if haveHeader
 	haveHeader bool
@@ -53,6 +57,16 @@ type largeBlock struct {
 // next delivers the next block, or io.EOF. The payload is valid until the next call. If
 // whole is false, it is only the beginning of a large block.
 func (r *blockReader) next() (payload []byte, whole bool, err error) {
+	if r.clock == nil {
+		return r.nextBlock()
+	}
+	began := r.clock()
+	payload, whole, err = r.nextBlock()
+	*r.took += r.clock().Sub(began)
+	return payload, whole, err
+}
+
+func (r *blockReader) nextBlock() (payload []byte, whole bool, err error) {
 	r.large = largeBlock{}
 	if r.at == r.size {
 		return nil, false, io.EOF

@@ -233,6 +233,9 @@ func (m *merge) Key() []byte { return m.key }
 // Value returns the current record's value, valid until the next call of Next.
 func (m *merge) Value() []byte { return m.value }
 
+// Size returns the bytes of the current record as it is encoded.
+func (m *merge) Size() int { return len(m.record) }
+
 // Err returns the reason why Next returned false; nil at the end.
 func (m *merge) Err() error { return m.err }
 

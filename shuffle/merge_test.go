@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -30,7 +33,9 @@ func TestMergeAgainstStableSort(t *testing.T) {
 		}
 		dir := tempDir(t)
 		opts := MergeOptions{Dir: dir, FanIn: rapid.SampledFrom([]int{0, 1, 2, 3, 5}).Draw(t, "fan-in")}
-		merged, err := MergeTo(t.Context(), segments, filepath.Join(dir, "merged"), opts)
+		most, least := rapid.IntRange(1, 4).Draw(t, "most"), rapid.Int64Range(1, 60).Draw(t, "least")
+		largest := NewLargest(most, least)
+		merged, err := MergeTo(t.Context(), segments, filepath.Join(dir, "merged"), opts, &largest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +46,56 @@ func TestMergeAgainstStableSort(t *testing.T) {
 		if leftover := files(t, dir); !slices.Equal(leftover, []string{"merged"}) {
 			t.Fatalf("leftover files: %v", leftover)
 		}
+		if want := largestGroups(sorted(all), most, least); !reflect.DeepEqual(largest.Groups(), want) {
+			t.Fatalf("largest groups %+v, want %+v", largest.Groups(), want)
+		}
+		size := int64(0)
+		for _, r := range all {
+			size += int64(recordSize(len(r.key), len(r.value)))
+		}
+		if largest.Read() != size {
+			t.Fatalf("%d bytes were read, want %d", largest.Read(), size)
+		}
 	})
+}
+
+// largestGroups finds the largest groups in sorted records in a simple way.
+func largestGroups(recs []rec, most int, least int64) (groups []Group) {
+	for i, r := range recs {
+		if i == 0 || recs[i-1].key != r.key {
+			groups = append(groups, Group{Key: []byte(r.key)[:min(len(r.key), MaxGroupKey)], Cut: len(r.key) > MaxGroupKey})
+		}
+		g := &groups[len(groups)-1]
+		g.Records++
+		g.Bytes += int64(recordSize(len(r.key), len(r.value)))
+	}
+	groups = slices.DeleteFunc(groups, func(g Group) bool { return g.Bytes < least })
+	slices.SortStableFunc(groups, func(a, b Group) int { return int(b.Bytes - a.Bytes) })
+	if len(groups) == 0 {
+		return nil
+	}
+	return groups[:min(len(groups), most)]
+}
+
+// TestLargestLarge tests groups of records that are larger than a block, or end a block, with long and with short keys.
+func TestLargestLarge(t *testing.T) {
+	var recs []rec
+	long := strings.Repeat("k", MaxGroupKey+1)
+	for _, key := range []string{"a", "a\x00", "b", long, long + "x"} {
+		for n := range 3 {
+			recs = append(recs, rec{0, key, strings.Repeat("v", n*blockTarget)}, rec{0, key, strings.Repeat("v", blockTarget/3)})
+		}
+	}
+	cfg, _ := collect(t, Config{Partitions: 1, Memory: 16 << 20}, recs)
+	file := filepath.Join(t.TempDir(), "merged")
+	segments := slices.Repeat([]wire.Segment{wholePartition(t, cfg.File, 0)}, 2)
+	largest := NewLargest(4, 1)
+	if _, err := MergeTo(t.Context(), segments, file, MergeOptions{}, &largest); err != nil {
+		t.Fatal(err)
+	}
+	if want := largestGroups(sorted(slices.Repeat(recs, 2)), 4, 1); !reflect.DeepEqual(largest.Groups(), want) {
+		t.Errorf("%d groups differ from %d", len(largest.Groups()), len(want))
+	}
 }
 
 func TestGroups(t *testing.T) {
@@ -141,7 +195,7 @@ func TestTruncated(t *testing.T) {
 		}
 		// A reduce has the range of the segment, so it detects a missing end too.
 		var corrupt *CorruptError
-		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}); !errors.As(err, &corrupt) || corrupt.Segment != s {
+		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}, nil); !errors.As(err, &corrupt) || corrupt.Segment != s {
 			t.Fatalf("cut to %d bytes: %v", size, err)
 		}
 	}
@@ -234,5 +288,33 @@ func TestMergeCanceled(t *testing.T) {
 	}
 	if !errors.Is(m.Err(), enough) || n > blockTarget {
 		t.Fatalf("%d records, then %v", n, m.Err())
+	}
+}
+
+// TestReadTime checks that the time of all reads of blocks counts, and no other time.
+func TestReadTime(t *testing.T) {
+	var recs []rec
+	for range 3000 {
+		recs = append(recs, rec{0, "key", strings.Repeat("x", 100)})
+	}
+	cfg, out := collect(t, Config{Partitions: 1, Memory: 16 << 20}, recs)
+	now := time.Unix(0, 0)
+	m, err := Merge(t.Context(), []wire.Segment{wholePartition(t, cfg.File, 0)}, MergeOptions{Clock: func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.ReadTime() != time.Second {
+		t.Errorf("the first block was read in %v, want 1s", m.ReadTime())
+	}
+	for m.Next() {
+		now = now.Add(time.Hour)
+	}
+	blocks := out.Partitions/blockTarget + 1
+	if want := time.Duration(blocks+1) * time.Second; m.ReadTime() != want { // with the read that finds the end
+		t.Errorf("%d blocks were read in %v, want %v", blocks, m.ReadTime(), want)
 	}
 }

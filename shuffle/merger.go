@@ -20,6 +20,9 @@ type MergeOptions struct {
 	Client     *http.Client  // for segments with a URL; nil: http.DefaultClient
 	Stall      time.Duration // longest wait for the next [StallBytes] from a URL; 0: [DefaultStall]
 	OnProgress func()        // if not nil, called for every block read, also while temporary runs are made
+
+	// Clock is for [Merger.ReadTime]; nil: it is not measured.
+	Clock func() time.Time
 }
 
 // Merger is [Records] over sorted segments. Equal keys come in the order of the segments.
@@ -29,6 +32,7 @@ type Merger struct {
 	readers []*blockReader
 	temps   []string // temporary runs
 	read    atomic.Int64
+	took    time.Duration
 }
 
 var _ Records = (*Merger)(nil)
@@ -61,7 +65,7 @@ func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOp
 		if err != nil {
 			return err
 		}
-		r.bytes, r.onProgress = &m.read, opts.OnProgress
+		r.bytes, r.onProgress, r.clock, r.took = &m.read, opts.OnProgress, opts.Clock, &m.took
 		m.readers = append(m.readers, r)
 		sources = append(sources, r)
 	}
@@ -104,12 +108,16 @@ func (m *Merger) pass(ctx context.Context, group []wire.Segment, opts MergeOptio
 	}
 	f.Close()
 	m.temps = append(m.temps, f.Name())
-	return MergeTo(ctx, group, f.Name(), opts)
+	return MergeTo(ctx, group, f.Name(), opts, nil)
 }
 
 // BytesRead returns the number of bytes read so far, from the segments or from temporary
 // runs. It may be called concurrently.
 func (m *Merger) BytesRead() int64 { return m.read.Load() }
+
+// ReadTime returns the time that reads of the segments have taken so far, without temporary runs. It needs a
+// Clock.
+func (m *Merger) ReadTime() time.Duration { return m.took }
 
 // Close closes the segments and removes temporary files. Afterwards Next returns false.
 func (m *Merger) Close() error {
@@ -128,8 +136,9 @@ func (m *Merger) Close() error {
 
 // MergeTo merges segments of one partition into a new segment file with one partition, and
 // returns the location of its records. The digest in its index is the sum of the segments'
-// digests. After an error it removes the file.
-func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions) (merged wire.Segment, err error) {
+// digests. largest gets the groups of equal keys; nil: they are not counted. After an error it
+// removes the file.
+func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions, largest *Largest) (merged wire.Segment, err error) {
 	m, err := Merge(ctx, segments, opts)
 	if err != nil {
 		return wire.Segment{}, err
@@ -140,10 +149,17 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 		return wire.Segment{}, err
 	}
 	defer w.abort()
+	groups := grouping{largest: largest, to: w}
 	for m.Next() {
+		if largest != nil {
+			groups.add(m)
+		}
 		if err := w.addEncoded(m.record); err != nil {
 			return wire.Segment{}, err
 		}
+	}
+	if largest != nil {
+		groups.end()
 	}
 	if m.Err() != nil {
 		return wire.Segment{}, m.Err()

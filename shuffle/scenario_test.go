@@ -82,7 +82,7 @@ func scenarioMerge(t *testing.T, d *datadriven.TestData) string {
 		cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 16}, recs)
 		segments = append(segments, wholePartition(t, cfg.File, 0))
 	}
-	merged, err := MergeTo(t.Context(), segments, filepath.Join(tempDir(t), "merged"), opts)
+	merged, err := MergeTo(t.Context(), segments, filepath.Join(tempDir(t), "merged"), opts, nil)
 	if err != nil {
 		return err.Error()
 	}

@@ -47,6 +47,7 @@ func (h *histories) checkHistory(w *world, s wire.JobStatus) {
 	case len(r.Plans) > 0 && r.Plans[0].At < r.PlansSince:
 		w.fail("V17: %v has plans before %d: %+v", s.ID, r.PlansSince, r.Plans[0])
 	}
+	checkSlotTime(w, r)
 	for _, a := range r.Attempts {
 		if a.Launched == 0 || !a.Attempt.Task.Kind.Slotted() {
 			continue
@@ -56,6 +57,29 @@ func (h *histories) checkHistory(w *world, s wire.JobStatus) {
 		}
 		at := slotGroup{a.Tracker, a.Attempt.Task.Kind, a.Attempt.N / wire.EpochAttempts}
 		h.spans[at] = append(h.spans[at], span{a.Launched, a.Began + a.Took, a.Attempt})
+	}
+}
+
+// checkSlotTime checks that what a job's slots did adds up to the time of its attempts in slots.
+func checkSlotTime(w *world, r *history.Record) {
+	held := int64(0)
+	for _, a := range r.Attempts {
+		if a.Attempt.Task.Kind.Slotted() {
+			held += a.Took
+			if a.Launched > 0 {
+				held += a.Began - a.Launched
+			}
+		}
+	}
+	sum, gathering := int64(0), int64(0)
+	if t := r.Job.SlotTime; t != nil {
+		for _, u := range t.Uses {
+			sum += u.Millis
+		}
+		gathering = t.Of(wire.SlotGathering).Millis
+	}
+	if sum-gathering != held {
+		w.fail("V17: the slots of %v were used for %d ms, and %d while it gathered; its attempts had them for %d", r.Job.ID, sum, gathering, held)
 	}
 }
 

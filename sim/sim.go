@@ -92,7 +92,8 @@
 //	    them. A repeated change, or a change by an earlier leader, does not undo them.
 //	V17 The history of a job has its end; the status of a job without history has the
 //	    reason. According to the histories no leader assigned more slots than a tracker
-//	    has, and no plan is older than its history.
+//	    has, and no plan is older than its history. What a job's slots did adds up to the
+//	    time of its attempts in slots.
 //
 // With faults that last:
 //

@@ -86,7 +86,9 @@ func (p *worker) begin() {
 	go func() {
 		defer close(served)
 		// Its last message already has the reason for its end.
-		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{InProcess: true, Progress: time.Hour})
+		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{
+			InProcess: true, Progress: time.Hour, Clock: func() time.Time { return time.UnixMilli(0).Add(p.w.now) },
+		})
 	}()
 	go func() {
 		for {

@@ -25,12 +25,13 @@ func Truncate(text string, n int) string {
 const MaxLost = 100
 
 // Truncate makes the result of another process fit into a message. It cuts texts to twice
-// [MaxText], because an error may include a status, and Lost to [MaxLost].
+// [MaxText], because an error may include a status, Lost to [MaxLost], and Hot by [Hot.Bound].
 func (r *Result) Truncate() {
 	r.Error, r.Log = Truncate(r.Error, 2*MaxText), Truncate(r.Log, 2*MaxText)
 	if r.Died != nil {
 		r.Died.Where = Truncate(r.Died.Where, MaxText)
 	}
+	r.Hot = r.Hot.Bound()
 	r.Lost = r.Lost[:min(len(r.Lost), MaxLost)]
 	for i := range r.Lost {
 		r.Lost[i].Reason = Truncate(r.Lost[i].Reason, MaxText)

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Message is one of the structs below. Their numbers never change.
 type Message interface{ number() byte }
@@ -118,6 +115,8 @@ type (
 		Result  *Result      `msgpack:"Result"` // set if the state is final
 
 		SkipChanges int `msgpack:"SkipChanges,omitempty"` // as in Skip
+
+		Hot *Hot `msgpack:"Hot,omitempty"` // of a running reduce; nil: none, or as in an earlier report
 	}
 
 	// HomeReport reports how much a home has gathered.
@@ -129,6 +128,8 @@ type (
 		Digest     uint64     `msgpack:"Digest"`   // sum of the digests of the gathered outputs
 		Bytes      int64      `msgpack:"Bytes"`    // gathered bytes of this partition
 		Complete   bool       `msgpack:"Complete"` // the outputs of all maps are gathered
+
+		Hot *Hot `msgpack:"Hot,omitempty"` // of the outputs that are merged; nil: none
 	}
 
 	// OutputLost reports that a map's output cannot be read from its tracker.
@@ -251,6 +252,8 @@ type (
 	WorkerProgress struct {
 		Bytes    Progress `msgpack:"Bytes"`
 		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter; if it stays the same for long, the attempt hangs
+
+		Hot *Hot `msgpack:"Hot,omitempty"` // of a reduce; nil: none, or as in an earlier message
 	}
 
 	// CommitReady requests the grant: all output is written to its temporary place, and closed.
@@ -314,35 +317,13 @@ type Result struct {
 	Lost      []OutputLost  `msgpack:"Lost"`           // segments that a reduce could not read, so that the reduce itself is not at fault
 	Reads     Reads         `msgpack:"Reads"`          // of input, if the file system names the machines
 	Died      *Position     `msgpack:"Died,omitempty"` // where it failed, if it has Launch.Skip and its code or process failed within a record
-}
 
-// Skip is what an attempt skips of its input.
-type Skip struct {
-	Changes int           `msgpack:"Changes"` // how often the log has changed what the task skips
-	Ranges  []RecordRange `msgpack:"Ranges"`  // in no order; they may overlap
-}
+	Hot *Hot `msgpack:"Hot,omitempty"` // of a reduce; nil: none
 
-// RecordRange is a range of the records of a map's split, or of the groups of a partition, counted
-// from 0.
-type RecordRange struct {
-	From int64 `msgpack:"From"`
-	To   int64 `msgpack:"To"` // exclusive
-}
-
-// Text names the range: "record 7", "records 7-9".
-func (r RecordRange) Text(what string) string {
-	if r.To == r.From+1 {
-		return fmt.Sprintf("%s %d", what, r.From)
-	}
-	return fmt.Sprintf("%ss %d-%d", what, r.From, r.To-1)
-}
-
-// Position is a record or group, and what the attempt that counted it read.
-type Position struct {
-	Record  int64  `msgpack:"Record"`
-	Changes int    `msgpack:"Changes"`         // as in Skip
-	Digest  uint64 `msgpack:"Digest"`          // as in Report, of a reduce's input; 0 for a map
-	Where   string `msgpack:"Where,omitempty"` // file and offset of the record, for messages; empty: not known
+	// Parts of Took, for SlotTime.
+	Started   time.Duration `msgpack:"Started,omitempty"`   // from launch until a worker had it, measured by the tracker
+	Shuffled  time.Duration `msgpack:"Shuffled,omitempty"`  // of a reduce: opening and reading its partition
+	Completed time.Duration `msgpack:"Completed,omitempty"` // completing the output, with the wait for the grant
 }
 
 // MapOutput is the segment file of a map attempt, with all partitions.

@@ -198,6 +198,11 @@ type JobStatus struct {
 
 	GivenUpTasks string   `msgpack:"GivenUpTasks,omitempty"` // tasks that failed for good, and without which the job goes on: "maps 3, 7-9; reduce 0"
 	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles
+
+	// The leader sets the rest for jobs that have not ended, but not in lists. Histories have it.
+	Partitions *PartitionSizes `msgpack:"Partitions,omitempty"` // nil: no size is known
+	HotKeys    []HotKey        `msgpack:"HotKeys,omitempty"`    // most bytes first; at most MaxHotKeys
+	SlotTime   *SlotTime       `msgpack:"SlotTime,omitempty"`   // nil: it has had no slot
 }
 
 // MaxReached limits the list of reached trackers in an [OutputLost].

@@ -220,7 +220,10 @@ func newFake(t *testing.T) *fakeJobTracker {
 			Suspended: true, Elapsed: 2 * time.Minute, Settings: wire.Settings{
 				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
 			},
-			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
+			Troubles:   []string{"attempt_7_0002_m_000000_1000: boom"},
+			Partitions: &wire.PartitionSizes{Total: 2, Known: 1, Bytes: 4 << 20, Largest: []wire.PartitionSize{{Partition: 1, Bytes: 4 << 20}}},
+			HotKeys:    []wire.HotKey{{Partition: 1, Key: "the", Records: 9, Bytes: 1 << 20, Of: 4 << 20}},
+			SlotTime:   &wire.SlotTime{Total: 9000, Uses: []wire.SlotTook{{Use: wire.SlotMap, Attempts: 1, Millis: 9000}}}},
 		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Settings: wire.Settings{Deadline: 5 * time.Minute, SLA: []wire.SLAStep{{After: 62 * time.Second, Cost: 3}, {After: 2 * time.Minute, Cost: 9}}},
 			Prediction: wire.Prediction{Earliest: 66 * time.Second, Likely: 70200 * time.Millisecond, Latest: 80 * time.Second}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
@@ -287,7 +290,7 @@ func TestQueries(t *testing.T) {
 		{"history -owner me job_6_0009", 2, "", "-since select jobs of a list, not of job_6_0009"},
 		{"status job_7_0004", 0, "job_7_0004 soon  running  1m00s, ends in 10.2s (6s to 20s), will cost 3 by its SLA, since it ends later than 1m2s\n", ""},
 		{"list -json", 0, `[…"id": "job_7_0003"…"id": "job_7_0001"…"state": "succeeded"`, ""},
-		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
+		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  skew: key \"the\" so far has 25 %…  slot time 9s: maps 100 %\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},
 		{"status job_7_0002 -json", 0, `"waitReason": "for a free map slot"`, ""},
@@ -338,7 +341,8 @@ func TestQueries(t *testing.T) {
 			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             oldest attempt_7_0002_m_000003_1000 on t?1, for 12s; slow ones get no second attempt: mapreduce.map.speculative is false\n" +
 			"             1 running attempt is speculative: beside a slow one of the same task\n" +
 			"             2 running attempts are of an earlier leader: times count from this leader's start\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
-			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: it will miss it by about 500ms\n", ""},
+			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: it will miss it by about 500ms\n" +
+			"  skew       key \"the\" so far has 25 % of the bytes of partition 1 and 25 % of the job's: 1.0 MiB in 9 records\n  slot time  9s: maps 100 %\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},

@@ -16,7 +16,9 @@ import (
 
 const explainHelp = `For each phase of a job: its place in the current plan, its slots now and in the plan, and
 the time of a task with the source of that estimate. Then what keeps its tasks from free
-slots, and its predicted end. Without JOB: a line for each job that has not ended.`
+slots, and its predicted end. At last its largest partitions and hot keys, if they are much
+larger than others, and what its slots did. Without JOB: a line for each job that has not
+ended.`
 
 // explain explains the slots of one job, of each job of a flow, or of all jobs.
 func (q *query) explain(ctx context.Context) error {
@@ -39,12 +41,34 @@ func (q *query) explain(ctx context.Context) error {
 	case q.json:
 		return q.printJSON(all[0])
 	}
-	for _, x := range all {
+	for i, x := range all {
 		if err := printExplanation(q.stdout, x); err != nil {
+			return err
+		}
+		if err := q.explainSkew(ctx, ids[i], x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// explainSkew prints what makes some reduces of a job that has not ended larger than others, and what its slots did.
+func (q *query) explainSkew(ctx context.Context, id wire.JobID, x *web.Explanation) error {
+	if len(x.Phases) == 0 {
+		return nil
+	}
+	job, err := q.job(ctx, id)
+	if err != nil {
+		return err
+	}
+	p := &printer{w: q.stdout}
+	for _, line := range client.SkewTexts(&job) {
+		p.printf("  skew       %s\n", line)
+	}
+	if text := client.SlotTimeText(&job); text != "" {
+		p.printf("  slot time  %s\n", text)
+	}
+	return p.err
 }
 
 // explanation returns the cluster's explanation of a job. For a job that the cluster has forgotten,

@@ -31,7 +31,7 @@ func layers() [][]string {
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/admission", "jobtracker/core/handshake"},
 		{"jobtracker/core/facts", "jobtracker/core/assign", "jobtracker/core/placement", "jobtracker/core/profiles", "jobtracker/core/quota", "jobtracker/core/shares", "jobtracker/core/announce"},
-		{"jobtracker/core/taskset", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/speculation"},
+		{"jobtracker/core/taskset", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},

@@ -142,6 +142,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 			l.releaseSlot(j, id.Task.N) // this attempt takes it
 		}
 		l.assign.Occupy(&j.assign, &t.assign, p)
+		j.tally.slots.Launched(a.began)
 		j.tally.launched[p]++
 		l.countLevel(a)
 		l.updateTaskOf(a)
@@ -179,6 +180,7 @@ func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
+		j.tally.slots.Vacated(a.began)
 		l.updateProbation(j, t)
 		l.phases[p].planSoon(l.now)
 		if p == mapPhase && l.phases[reducePhase].nextPlanAt == never && menu.NeedsOf(l.sharing.Policy).Early {
@@ -261,6 +263,7 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 			l.c.noteChange(j.id)
 		}
 		a.bytes, a.digest = r.Bytes, r.Digest
+		l.setHot(j, r.Attempt.Task, r.Hot)
 		l.attemptProgress(a, r.State)
 		return
 	}

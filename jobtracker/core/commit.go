@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/slottime"
 	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
@@ -20,6 +21,7 @@ type tally struct {
 	predictions keptPredictions      // of its end
 	read        int64                // bytes that counted maps have read
 	reduced     int64                // bytes that counted reduces have read
+	slots       slottime.Sums
 }
 
 // attemptReady handles a request for a grant. If the attempt already has the grant,
@@ -159,7 +161,7 @@ func (l *leader) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
 	tk := j.committingTask(x.Task)
 	delete(j.bad.doomed, tk.key())
-	l.killOthers(tk, x.Attempt, "another attempt of the task has committed")
+	l.killOthers(tk, x.Attempt, otherCommitted)
 	if j.facts.Kind() == wire.Reduce {
 		l.clearSettled(j, x.Task)
 	}

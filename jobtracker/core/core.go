@@ -36,6 +36,8 @@
 //	handshake   answers on a tracker's stream until the tracker is welcomed
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
+//	skew        how unevenly a job's map output is spread
+//	slottime    what a job's slots did
 //	forecast    how long tasks take and when jobs end
 //	announce    which map outputs each home is told, and when
 //	shares      the shuffle shares that trackers were sent
@@ -64,7 +66,7 @@
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go forecasterrors.go profile.go
-//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
+//	clients            requests.go refused.go limits.go; status.go detail.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step

@@ -44,6 +44,7 @@ func (l *leader) writeHistory(j *job) {
 	}
 	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	r.Job = l.c.statusOf(j.facts, l.now)
+	l.detail(j, &r.Job, l.now)
 	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
 	l.effect(WriteHistory{

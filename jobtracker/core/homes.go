@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/announce"
+	"github.com/quernmr/quern/jobtracker/core/skew"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
@@ -30,6 +31,8 @@ func newHosting() hosting {
 // partitions is the partitions of a job, and their homes.
 type partitions struct {
 	homes           []home
+	sizes           skew.Sizes
+	hot             skew.Keys
 	ungathered      int           // partitions that are neither committed nor completely gathered
 	noHomeFound     bool          // the job is in todo.noHomeFound
 	failedAtHome    taskset.Set   // partitions with a reduce that failed at home
@@ -64,6 +67,7 @@ type home struct {
 	mismatchSince time.Duration   // when it came into partitions.mismatched
 	mismatches    int             // homes that were given up because they stayed in partitions.mismatched
 	bytes         float64         // its part of hosting.load
+	size          skew.Size       // of the partition, in partitions.sizes
 	reserved      bool            // a reduce slot is reserved for it, see settings.Settings.Classical
 	queued        bool            // it is in todo.gathered
 	waitingSince  time.Duration   // 1 + the time since which it waits for a slot while other trackers have free ones; 0: it does not
@@ -88,7 +92,7 @@ func (l *leader) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	earlier := &j.partitions.homes[p]
 	j.partitions.homes[p] = home{
 		tracker: t, generation: gen, since: l.now, bytes: l.partitionBytes(j),
-		mismatches: earlier.mismatches, moves: earlier.moves, slowMoves: earlier.slowMoves,
+		mismatches: earlier.mismatches, moves: earlier.moves, slowMoves: earlier.slowMoves, size: earlier.size,
 	}
 	t.hosting.load += j.partitions.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
@@ -240,7 +244,12 @@ func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 		}
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
+	j.partitions.hot.Set(r.Partition, r.Hot, j.spec.plan.Combine)
 	h.report = *r
+	h.report.Hot = nil
+	if r.Maps > 0 || r.Complete {
+		j.partitions.sizes.Set(&h.size, r.Partition, r.Bytes)
+	}
 	l.c.noteChange(j.id)
 	l.checkHome(j, r.Partition)
 }

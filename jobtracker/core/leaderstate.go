@@ -130,7 +130,9 @@ func (l *leader) endTerm(closed map[Stream]bool) {
 
 // wall returns the current time in Unix milliseconds. It is for display and for long waits, but
 // not for leases.
-func (l *leader) wall() int64 { return l.c.wallAtZero + l.now.Milliseconds() }
+func (l *leader) wall() int64 { return l.wallAt(l.now) }
+
+func (l *leader) wallAt(t time.Duration) int64 { return l.c.wallAtZero + t.Milliseconds() }
 
 func (l *leader) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 

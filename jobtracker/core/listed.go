@@ -25,9 +25,10 @@ type Listed struct {
 // Listed returns jobs as in a list. It leaves out unknown ones.
 func (c *Core) Listed(now time.Duration, ids []wire.JobID) (list []Listed) {
 	for _, id := range ids {
-		if s, ok := c.StatusAt(now, id); ok {
+		if f := c.facts.Find(id); f != nil {
+			s := c.predictedStatus(f, now)
 			s.Counters, s.Troubles = nil, nil
-			list = append(list, Listed{s, c.facts.Find(id).Submission().At()})
+			list = append(list, Listed{s, f.Submission().At()})
 		}
 	}
 	return list

@@ -92,7 +92,7 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 	out.Map, out.Attempt = m, id.N
 	if l.chooseOutput(j, t, &out) {
 		l.addCounters(j, &j.maps[m].task, r)
-		l.killOthers(&j.maps[m].task, id.N, "another attempt of the map has succeeded")
+		l.killOthers(&j.maps[m].task, id.N, otherSucceeded)
 	}
 	l.updateMap(j, m)
 }

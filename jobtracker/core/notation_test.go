@@ -138,6 +138,8 @@ func parseReport(args []datadriven.CmdArg) *wire.Report {
 			switch a.Key {
 			case "digest":
 				r.Digest = num(a.Vals[0])
+			case "hot":
+				r.Hot = parseHot(a.Vals)
 			case "skips":
 				r.SkipChanges = int(num(a.Vals[0]))
 			}
@@ -190,6 +192,14 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		}
 	case "took":
 		r.Result.Took = duration(a.Vals[0])
+	case "hot":
+		r.Result.Hot = parseHot(a.Vals)
+	case "started":
+		r.Result.Started = duration(a.Vals[0])
+	case "shuffled":
+		r.Result.Shuffled = duration(a.Vals[0])
+	case "completed":
+		r.Result.Completed = duration(a.Vals[0])
 	case "read":
 		for i, d := range strings.Split(a.Vals[0], "/") {
 			r.Result.Reads.At(wire.NodeLocal + wire.Level(i)).Took = duration(d)
@@ -231,11 +241,26 @@ func parseHome(args []datadriven.CmdArg) *wire.HomeReport {
 			}
 		case "bytes":
 			r.Bytes = int64(num(a.Vals[0]))
+		case "hot":
+			r.Hot = parseHot(a.Vals)
 		case "complete":
 			r.Complete = true
 		}
 	}
 	return r
+}
+
+// parseHot parses hot=(500 of 1000, a:400, b:100): groups of what was read of a partition.
+func parseHot(vals []string) *wire.Hot {
+	h := new(wire.Hot)
+	if _, err := fmt.Sscanf(vals[0], "%d of %d", &h.Read, &h.Of); err != nil {
+		panic(err)
+	}
+	for _, text := range vals[1:] {
+		key, bytes, _ := strings.Cut(text, ":")
+		h.Groups = append(h.Groups, wire.HotGroup{Key: key, Records: 1, Bytes: int64(num(bytes))})
+	}
+	return h
 }
 
 func parseInventory(t *testing.T, input string) *wire.Inventory {

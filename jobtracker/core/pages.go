@@ -47,9 +47,8 @@ func (c *Core) Statuses(now time.Duration, q Query) (list []wire.JobStatus, next
 			p.visits++
 			continue
 		}
-		s := c.statusOf(f, now)
+		s := c.predictedStatus(f, now)
 		if c.leader != nil && !f.Ended() {
-			s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
 			p.visits += c.leader.visitsOfStatus(c.leader.jobs[f.N()])
 		}
 		s.Counters, s.Troubles = nil, nil

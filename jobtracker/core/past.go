@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/wire"
@@ -18,7 +17,7 @@ func (l *leader) recordEnd(a *attempt, state wire.AttemptState, r *wire.Result) 
 	if state == wire.AttemptKilled && !strings.HasPrefix(cause, a.reason) { // the tracker may say more about this kill
 		cause = a.reason
 	}
-	l.recordRun(a, past.Attempt{State: state, Bytes: max(r.Bytes, a.bytes.Done), Reads: r.Reads}, r.Took, cause)
+	l.recordRun(a, past.Attempt{State: state, Bytes: max(r.Bytes, a.bytes.Done), Reads: r.Reads}, r, cause)
 }
 
 // recordLost records the end of an attempt that no tracker will report again.
@@ -27,18 +26,26 @@ func (l *leader) recordLost(a *attempt) {
 	if !a.tracker.contact.lossProposed {
 		cause = "unknown to its tracker: the launch may be lost"
 	}
-	l.recordRun(a, past.Attempt{State: wire.AttemptKilled, Lost: true}, 0, cause)
+	l.recordRun(a, past.Attempt{State: wire.AttemptKilled, Lost: true}, &wire.Result{}, cause)
 }
 
 // recordRun records an attempt that ended now. p has its state, bytes and reads.
-func (l *leader) recordRun(a *attempt, p past.Attempt, took time.Duration, cause string) {
+func (l *leader) recordRun(a *attempt, p past.Attempt, r *wire.Result, cause string) {
 	p.Number, p.Tracker, p.Level, p.Second = a.id.N, a.tracker.number, a.level, a.second
 	if kind := a.id.Task.Kind; p.State == wire.AttemptKilled && kind.Slotted() {
 		a.job.tally.killed[phaseOf(kind)]++
 	}
-	p.SetTimes(a.began, l.wall(), took, !l.adopted(a))
+	p.SetTimes(a.began, l.wall(), r.Took, !l.adopted(a))
+	l.endHot(a.job, a.id.Task, p.State, r)
 	l.countEnd(a, p.State, p.Lost)
-	a.job.addEnded(a.task, &p, cause)
+	outrun, again := a.outrun(), a.task.counted
+	switch did, lost := a.job.addEnded(a.task, &p, cause); did {
+	case past.Replaced:
+		a.job.takeBackLost(&lost)
+		fallthrough
+	case past.Stored, past.Omitted:
+		a.job.addSlotTime(&p, r, outrun, again)
+	}
 }
 
 // recordLate records an attempt that ended under an earlier leader, or when the tracker was
@@ -49,15 +56,29 @@ func (l *leader) recordLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	if tk.kind == wire.Map && j.assign.Indexed() {
 		p.Level = j.assign.LevelOf(int(tk.n), &t.assign)
 	}
-	j.addEnded(tk, &p, r.Result.Error)
+	switch did, lost := j.addEnded(tk, &p, r.Result.Error); did {
+	case past.Replaced:
+		j.takeBackLost(&lost)
+		fallthrough
+	case past.Stored: // an omitted one may be a repetition
+		j.addSlotTime(&p, r.Result, false, tk.counted)
+	}
+	l.endHot(j, r.Attempt.Task, r.State, r.Result)
+	if tk.kind == wire.Reduce && r.State == wire.AttemptSucceeded && int(tk.n) < len(j.partitions.homes) {
+		if h := &j.partitions.homes[tk.n]; h.size == 0 { // only the earlier leader knew its home
+			j.partitions.sizes.Set(&h.size, int(tk.n), r.Result.Bytes)
+		}
+	}
 }
 
-// addEnded adds p to the ended attempts of a task, unless the task is a fence.
-func (j *job) addEnded(tk *task, p *past.Attempt, cause string) {
-	if tk.kind != wire.Fence {
-		p.Kind, p.Task = tk.kind, tk.n
-		j.ended.Add(&tk.past, *p, cause)
+// addEnded adds p to the ended attempts of a task, unless the task is a fence. It returns what
+// past.Attempts.Add does.
+func (j *job) addEnded(tk *task, p *past.Attempt, cause string) (past.Added, past.Attempt) {
+	p.Kind, p.Task = tk.kind, tk.n
+	if tk.kind == wire.Fence {
+		return past.Repeated, past.Attempt{}
 	}
+	return j.ended.Add(&tk.past, *p, cause)
 }
 
 // setLevels sets the locality of maps that ended before the splits were read.

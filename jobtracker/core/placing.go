@@ -218,11 +218,12 @@ func (l *leader) gatherInSlot(j *job, p int, t *tracker) {
 	l.reserveSlot(j, p)
 }
 
-// reserveSlot reserves a reduce slot for a partition while its home gathers it.
+// reserveSlot reserves a reduce slot for a partition while its home, which is new, gathers it.
 func (l *leader) reserveSlot(j *job, p int) {
 	h := &j.partitions.homes[p]
 	h.reserved = true
 	j.partitions.reservedSlots++
+	j.tally.slots.Reserved(l.wallAt(h.since))
 	l.assign.HoldSlot(&j.assign, &h.tracker.assign, reducePhase)
 	l.c.noteChange(j.id)
 }
@@ -235,6 +236,7 @@ func (l *leader) releaseSlot(j *job, p int) {
 	}
 	h.reserved = false
 	j.partitions.reservedSlots--
+	j.tally.slots.Released(l.wallAt(h.since), l.wall())
 	l.assign.ReleaseSlot(&j.assign, &h.tracker.assign, reducePhase)
 	l.c.noteChange(j.id)
 	l.phases[reducePhase].planSoon(l.now)

@@ -230,7 +230,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
-		if !s.runCluster(d) && !s.runRequests(d) && !s.runExplains(d) {
+		if !s.runDetail(d) && !s.runCluster(d) && !s.runRequests(d) && !s.runExplains(d) {
 			s.runOther(d)
 		}
 	}

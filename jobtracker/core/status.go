@@ -21,15 +21,24 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	if f == nil {
 		return wire.JobStatus{}, false
 	}
-	now = max(now, c.now)
-	s = c.statusOf(f, now)
+	s = c.predictedStatus(f, now)
 	if c.leader != nil && !f.Ended() {
-		s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
+		c.leader.detail(c.leader.jobs[f.N()], &s, max(now, c.now))
 	}
 	return s, true
 }
 
-// statusOf returns a job's status without its predicted end.
+// predictedStatus returns a job's status with its predicted end, as in lists.
+func (c *Core) predictedStatus(f *facts.Job, now time.Duration) wire.JobStatus {
+	now = max(now, c.now)
+	s := c.statusOf(f, now)
+	if c.leader != nil && !f.Ended() {
+		s.Prediction = c.leader.predictionOf(c.leader.jobs[f.N()], c.leader.recentForecast(now, statusForecastAge), now)
+	}
+	return s
+}
+
+// statusOf returns a job's status as in lists, without its predicted end.
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()

@@ -164,6 +164,7 @@ func (w *world) step(ev Event) {
 	w.checkFreeSlots()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
+	checkSlotTime(w.core, w.fail)
 	w.statuses.check(w.core, w.fail)
 	w.checkMatching(commands)
 	w.checkShares(commands)

@@ -22,6 +22,7 @@ func secretJob() wire.JobStatus {
 		ID: job1, Name: "secret name", Owner: "ann", State: wire.Failed, Error: "secret", Troubles: []string{"secret"},
 		Counters: wire.Counters{"g": {"secret": 7}}, WaitReason: "for secret", GivenUpTasks: "secret", GivenUp: []string{"secret"},
 		Settings: wire.Settings{Pool: "etl", Batch: "secret"}, Access: wire.Access{View: "vera,victor staff", Administrators: wire.ACL{Users: []string{"poul"}, Groups: []string{"etlops"}}},
+		HotKeys: []wire.HotKey{{Key: "secret"}}, SlotTime: &wire.SlotTime{Uses: []wire.SlotTook{{Use: "secret"}}},
 	}
 }
 

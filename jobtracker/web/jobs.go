@@ -37,6 +37,9 @@ type (
 		Prediction    *Prediction                 `json:"prediction,omitempty"`   // of its end; only of a job that has not ended
 		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
 		GivenUp       []string                    `json:"givenUp,omitempty"`      // why, for the first of them
+		Partitions    *PartitionSizes             `json:"partitions,omitempty"`   // not in lists
+		HotKeys       []HotKey                    `json:"hotKeys,omitempty"`      // keys with a large part of their partition, most bytes first; not in lists
+		SlotTime      *SlotTime                   `json:"slotTime,omitempty"`     // what its slots did; not in lists
 		Hidden        bool                        `json:"hidden,omitempty"`       // the user may not see more than the fields that are set
 	}
 
@@ -90,6 +93,7 @@ func JobOf(s *wire.JobStatus) Job {
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
 		Prediction: predictionOf(&s.Prediction, &s.Settings), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
+		Partitions: sizesOf(s.Partitions), HotKeys: hotKeysOf(s), SlotTime: slotTimeOf(s.SlotTime),
 	}
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
@@ -131,6 +135,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Prediction: j.Prediction.ToWire(),
 		GivenUpTasks: j.GivenUpTasks, GivenUp: j.GivenUp,
+		Partitions: j.Partitions.toWire(), HotKeys: j.wireHotKeys(), SlotTime: j.SlotTime.toWire(),
 	}, nil
 }
 

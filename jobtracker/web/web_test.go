@@ -212,6 +212,12 @@ func TestForms(t *testing.T) {
 		Suspended: true, Settings: wire.Settings{
 			Priority: wire.Low, Weight: 0.5, Deadline: time.Second, Batch: "b", Pool: "p", SLA: []wire.SLAStep{{After: time.Minute, Cost: 2.5}},
 		},
+		Partitions: &wire.PartitionSizes{
+			Total: 4, Known: 3, Gathered: 1, Bytes: 1000, Median: 90, Buckets: []wire.SizeBucket{{From: 80, To: 96, Partitions: 3}},
+			Largest: []wire.PartitionSize{{Partition: 3, Bytes: 95}},
+		},
+		HotKeys:  []wire.HotKey{{Partition: 3, Key: "the", Raw: true, Combined: true, Records: 4, Bytes: 50, Of: 95}},
+		SlotTime: &wire.SlotTime{Total: 9, Uses: []wire.SlotTook{{Use: wire.SlotMap, Attempts: 2, Millis: 9}}, Deferred: 8},
 	}
 	job := JobOf(&status)
 	text, err := json.Marshal(job)
@@ -227,6 +233,9 @@ func TestForms(t *testing.T) {
 	}
 	if p := job.Prediction; p.LateMillis != 1500 || p.SLACost != 0 {
 		t.Errorf("the job is predicted to miss %+v", p)
+	}
+	if k := job.HotKeys[0]; k.Share != 50.0/95 || k.ShareOfJob != 0.05 {
+		t.Errorf("the key has shares %v and %v, want 50/95 and 50/1000", k.Share, k.ShareOfJob)
 	}
 	if !job.Settings.Late {
 		t.Error("after 1.5 s of 1 s a job is late")

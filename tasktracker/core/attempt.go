@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -35,11 +36,14 @@ type attempt struct {
 	worker *worker // from starting to ending
 
 	launchedAt time.Duration
+	startedAt  time.Duration // when a worker got it; 0: none has
 	progressAt time.Duration // start of the phase, or last progress
 	activity   uint64        // highest Activity of its worker's messages
 	bytes      wire.Progress
-	digest     uint64 // digest of a reduce's input
-	runs       []*run // input of a reduce
+	digest     uint64    // digest of a reduce's input
+	runs       []*run    // input of a reduce
+	hot        *wire.Hot // hot groups of a reduce; nil: none
+	hotSent    bool      // since the last inventory
 
 	state  wire.AttemptState // final state, set when the end begins
 	result *wire.Result      // set with state
@@ -66,6 +70,10 @@ func (a *attempt) report() *wire.Report {
 		r.State = wire.AttemptReady
 	case final:
 		r.State, r.Result = a.state, a.result
+		return r
+	}
+	if !a.hotSent {
+		r.Hot = a.hot
 	}
 	return r
 }
@@ -222,7 +230,7 @@ func (c *Core) openHome(a *attempt) string {
 
 // run sends the attempt to its worker.
 func (c *Core) run(a *attempt) {
-	a.phase, a.progressAt = running, c.now
+	a.phase, a.startedAt, a.progressAt = running, c.now, c.now
 	m := &wire.Run{
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
@@ -388,7 +396,7 @@ func (c *Core) succeeded(a *attempt, result *wire.Result) {
 		out.Map, out.Attempt = a.id.Task.N, a.id.N
 		out.Tracker, out.Addr = c.cfg.Tracker, c.cfg.Addr
 		if c.cfg.Record && !a.job.dropped {
-			result.Took = c.now - a.launchedAt
+			a.setTimes(result, c.now)
 			a.phase, a.progressAt, a.state, a.result = recording, c.now, wire.AttemptSucceeded, result
 			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result, SkipChanges: a.skipChanges}
 			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
@@ -413,7 +421,8 @@ func (c *Core) recorded(ev Recorded) {
 func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) {
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
-	result.Took = c.now - a.launchedAt
+	a.setTimes(result, c.now)
+	result.Hot = cmp.Or(result.Hot, a.hot) // if its worker has died, it has reported none
 	c.do(AttemptEnded{a.id, state, result})
 	if result.Died != nil {
 		result.Died.Changes, result.Died.Digest = a.skipChanges, a.digest
@@ -442,6 +451,14 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 		c.loseOutput(a, a.disk)
 	}
 	c.endWork(a.job)
+}
+
+// setTimes sets the tracker's times in a result that is final now.
+func (a *attempt) setTimes(r *wire.Result, now time.Duration) {
+	r.Took = now - a.launchedAt
+	if a.startedAt > 0 {
+		r.Started = a.startedAt - a.launchedAt
+	}
 }
 
 func (c *Core) releaseRuns(a *attempt) {

@@ -88,6 +88,7 @@ type (
 		Error      string        // empty: Segment has the records of all runs
 		Corrupt    *wire.Segment // the run with a wrong checksum; nil: none
 		DiskFailed bool          // this tracker's own disk failed
+		Hot        *wire.Hot     // the largest groups of equal keys, also those that are not hot
 	}
 
 	// Exceeded reports that a worker exceeded its last [Limit].

@@ -24,8 +24,9 @@ type home struct {
 
 	digest uint64 // sum over the held outputs
 	bytes  int64
-	runs   []*run // of the held outputs, in order of arrival
-	levels []int  // number of runs, by run.level
+	runs   []*run    // of the held outputs, in order of arrival
+	levels []int     // number of runs, by run.level
+	hot    *wire.Hot // hot groups of the merged runs; never changed
 
 	merging  *merge
 	failures int // failed merges
@@ -85,7 +86,7 @@ func (j *job) homeIndex(partition int) (int, bool) {
 func (h *home) report() wire.HomeReport {
 	return wire.HomeReport{
 		Job: h.job.id, Partition: h.partition, Generation: h.gen,
-		Maps: h.held.Len(), Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete,
+		Maps: h.held.Len(), Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete, Hot: h.hot,
 	}
 }
 
@@ -372,6 +373,9 @@ func (c *Core) forgetHeld(h *home, m int) []int {
 		}
 		h.bytes -= r.bytes
 		c.removeRun(h, r)
+		if r.hot != nil {
+			h.updateHot()
+		}
 	}
 	for _, m := range forgotten {
 		h.held.Remove(m)

@@ -119,7 +119,7 @@ func (c *Core) inventory() {
 		}
 		for _, h := range j.homes {
 			h.reported = h.report()
-			reserve(homeReportBytes)
+			reserve(homeReportBytes + hotBytes(h.hot))
 			page.Homes = append(page.Homes, h.reported)
 		}
 		if len(j.homes) > 0 && len(j.outputs) > 0 {
@@ -128,8 +128,9 @@ func (c *Core) inventory() {
 			page.Known = append(page.Known, wire.KnownOutputs{Job: j.id, Sums: sums})
 		}
 		for _, a := range j.attempts {
+			a.hotSent = false
 			r := a.report()
-			reserve(resultBytes(r.Result))
+			reserve(resultBytes(r.Result) + hotBytes(r.Hot))
 			page.Attempts = append(page.Attempts, *r)
 		}
 		if len(j.homes)+len(j.attempts) == 0 {
@@ -154,7 +155,7 @@ func resultBytes(r *wire.Result) int {
 	if r == nil {
 		return 400
 	}
-	n := 800 + len(r.Error) + len(r.Log)
+	n := 800 + len(r.Error) + len(r.Log) + hotBytes(r.Hot)
 	for group, names := range r.Counters {
 		n += len(group) + 10
 		for name := range names {
@@ -195,6 +196,7 @@ func (c *Core) sendProgress() {
 	for _, a := range c.active {
 		if !a.job.dropped {
 			heartbeat.Attempts = append(heartbeat.Attempts, *a.report())
+			a.hotSent = true
 		}
 	}
 	c.send(heartbeat)

@@ -16,9 +16,10 @@ type run struct {
 	maps    []int32 // it has the outputs of these maps
 	bytes   int64   // of these outputs
 	segment wire.Segment
-	source  *attempt // map attempt with the output that is used in place; nil: a file of the home
-	uses    int      // number of attempts and merges that read it
-	removed bool     // from its home
+	hot     *wire.Hot // the largest groups of equal keys; nil: it was not merged here
+	source  *attempt  // map attempt with the output that is used in place; nil: a file of the home
+	uses    int       // number of attempts and merges that read it
+	removed bool      // from its home
 }
 
 // merge is a running merge.
@@ -140,7 +141,7 @@ func (c *Core) mergeDone(ev MergeDone) {
 		c.do(Remove{m.file})
 	case stale:
 	case ev.Error == "":
-		c.merged(m, ev.Segment)
+		c.merged(m, ev.Segment, ev.Hot)
 	case ev.Corrupt != nil:
 		c.corruptRun(m, ev)
 	case ev.DiskFailed:
@@ -172,8 +173,8 @@ func (m *merge) disks() []*disk {
 }
 
 // merged replaces the runs of a merge by its result.
-func (c *Core) merged(m *merge, segment wire.Segment) {
-	out := &run{id: m.id, segment: segment}
+func (c *Core) merged(m *merge, segment wire.Segment, hot *wire.Hot) {
+	out := &run{id: m.id, segment: segment, hot: hot}
 	out.segment.Map, out.segment.Attempt = -1, m.id
 	for _, r := range m.runs {
 		out.level = max(out.level, r.level+1)
@@ -182,6 +183,7 @@ func (c *Core) merged(m *merge, segment wire.Segment) {
 		c.removeRun(m.home, r)
 	}
 	c.addRun(m.home, out)
+	m.home.updateHot()
 }
 
 // corruptRun fetches the outputs of a damaged run again. For a map output that is damaged

@@ -167,9 +167,14 @@ func renderReports(reports []wire.Report) string {
 		if r.SkipChanges > 0 {
 			fmt.Fprintf(&b, " skips=%d", r.SkipChanges)
 		}
+		b.WriteString(renderHot(r.Hot))
 		if r.Result != nil {
+			b.WriteString(renderHot(r.Result.Hot))
 			if o := r.Result.Output; o != nil {
 				fmt.Fprintf(&b, " output=%d@%s", o.Digest, o.Addr)
+			}
+			if r.Result.Started > 0 {
+				fmt.Fprintf(&b, " started=%v", r.Result.Started)
 			}
 			if r.Result.Error != "" {
 				fmt.Fprintf(&b, " %q", r.Result.Error)
@@ -186,6 +191,18 @@ func renderReports(reports []wire.Report) string {
 	return b.String()
 }
 
+// renderHot shows hot groups as args.hot reads them, with their records.
+func renderHot(h *wire.Hot) string {
+	if h == nil {
+		return ""
+	}
+	text := fmt.Sprintf(" hot of %d:", h.Read>>10)
+	for _, g := range h.Groups {
+		text += fmt.Sprintf(" %s:%d/%d", g.Key, g.Bytes>>10, g.Records)
+	}
+	return text
+}
+
 func renderHomes(homes []wire.HomeReport) string {
 	var b strings.Builder
 	for _, h := range homes {
@@ -194,6 +211,7 @@ func renderHomes(homes []wire.HomeReport) string {
 		if h.Complete {
 			b.WriteString(", complete")
 		}
+		b.WriteString(renderHot(h.Hot))
 		b.WriteByte(')')
 	}
 	return b.String()

@@ -73,6 +73,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 //	launch 1.m0.1000 epoch=1 staging=s timeout=10s gen=1.1
 //	done w=1 output=77 error=text left-children log=text lost=map.attempt
 //	fetched f=1 bytes=10 records=2 | error=text corrupt missing
+//	merged merge=1 hot=(1000 a:700 b:200) | progress w=1 hot=…      KiB that were read, and of groups
 func (s *scenario) event(a args) Event {
 	switch a.d.Cmd {
 	case "tick":
@@ -87,7 +88,7 @@ func (s *scenario) event(a args) Event {
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerHello{Protocol: a.int("protocol", wire.WorkerProtocol)}}
 	case "progress":
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerProgress{
-			Bytes: wire.Progress{Done: int64(a.int("done", 0)), Total: 100}, Activity: uint64(a.int("activity", 0)),
+			Bytes: wire.Progress{Done: int64(a.int("done", 0)), Total: 100}, Activity: uint64(a.int("activity", 0)), Hot: a.hot(),
 		}}
 	case "ready":
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.CommitReady{}}
@@ -149,7 +150,7 @@ func (s *scenario) event(a args) Event {
 		if m == nil {
 			return ev
 		}
-		ev.Segment = wire.Segment{File: m.file, Length: 99}
+		ev.Segment, ev.Hot = wire.Segment{File: m.file, Length: 99}, a.hot()
 		if a.d.HasArg("corrupt") {
 			bad := m.runs[a.int("corrupt", 0)].segment
 			ev.Corrupt = &bad
@@ -232,6 +233,27 @@ func (a args) text(key string) string {
 
 // list returns an argument's values, as in disks=(D E).
 func (a args) list(key string) []string { return strings.Fields(a.text(key)) }
+
+// hot returns the groups in hot=(1000 a:700 b:200), with sizes in KiB.
+func (a args) hot() *wire.Hot {
+	words := a.list("hot")
+	if len(words) == 0 {
+		return nil
+	}
+	kib := func(text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			a.t.Fatalf("%s: hot: %v", a.d.Pos, err)
+		}
+		return n << 10
+	}
+	h := &wire.Hot{Read: kib(words[0]), Of: kib(words[0])}
+	for _, w := range words[1:] {
+		key, size, _ := strings.Cut(w, ":")
+		h.Groups = append(h.Groups, wire.HotGroup{Key: key, Records: 1, Bytes: kib(size)})
+	}
+	return h
+}
 
 func (a args) int(key string, other int) int {
 	v := a.text(key)

@@ -141,6 +141,10 @@ func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 		a.bytes = m.Bytes
 		c.progressUnsent = true
 	}
+	if hot := m.Hot.Bound(); hot != nil {
+		a.hot, a.hotSent = hot, false
+		c.progressUnsent = true
+	}
 }
 
 // workerDone handles the result of an attempt. A worker is used again only after a success

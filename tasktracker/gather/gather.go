@@ -223,7 +223,8 @@ func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 		if err := makeHome(c.File); err != nil {
 			return core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: true}
 		}
-		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: filepath.Dir(c.File), FanIn: len(c.Runs)})
+		largest := shuffle.NewLargest(wire.MaxHotGroups, wire.MinHotBytes)
+		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: filepath.Dir(c.File), FanIn: len(c.Runs)}, &largest)
 		if err != nil {
 			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: ctx.Err() == nil}
 			if corrupt, ok := errors.AsType[*shuffle.CorruptError](err); ok {
@@ -231,8 +232,17 @@ func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 			}
 			return ev
 		}
-		return core.MergeDone{Merge: c.Merge, Segment: segment}
+		return core.MergeDone{Merge: c.Merge, Segment: segment, Hot: hotOf(&largest)}
 	})
+}
+
+// hotOf returns the large groups of merged records. A task tracker does not know the types of keys.
+func hotOf(largest *shuffle.Largest) *wire.Hot {
+	hot := &wire.Hot{Read: largest.Read()}
+	for _, g := range largest.Groups() {
+		hot.Groups = append(hot.Groups, wire.HotGroup{Key: string(g.Key[:min(len(g.Key), wire.MaxHotKey)]), Raw: true, Records: g.Records, Bytes: g.Bytes})
+	}
+	return hot
 }
 
 // Stop waits for the end of all work. Call it after the contexts of all work have ended.

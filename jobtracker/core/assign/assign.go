@@ -186,6 +186,7 @@ type Assigner struct {
 
 	meter locality.Meter
 	pace  locality.Pace // of the maps of all jobs
+	idle  idling
 
 	classes []*class   // of requests, by index; nil if unused. The first one requests nothing
 	saved   []*Tracker // trackers that are saved for a class
@@ -267,6 +268,7 @@ type Job struct {
 	deferredRound int           // when it was deferred last
 	deferredAt    time.Duration // when it was deferred last
 	deferredUntil time.Duration // at the latest
+	left          leaving
 	alarm         time.Duration // time of its last alarm
 	waiting       []int32       // pending maps that wait for local slots, longest wait first
 	waitingSince  map[int32]time.Duration
@@ -319,6 +321,7 @@ type Tracker struct {
 	takesMaps bool  // it takes work and has map slots
 	held      bool  // set by SetHeld
 	free      [2]int
+	idle      int // its free map slots in Assigner.idle
 	ready     int // ready partitions of all jobs there
 
 	offer, used Room

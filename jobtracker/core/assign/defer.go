@@ -57,6 +57,7 @@ func (a *Assigner) deferUntil(j *Job, until time.Duration) {
 	j.wait.Defer(now)
 	j.deferred, j.deferredRound, j.deferredAt, j.deferredUntil = true, a.round, now, until
 	a.deferred = append(a.deferred, j)
+	a.beginLeaving(j)
 	a.MarkChanged(j)
 	if j.alarm <= now || until < j.alarm { // else Recall sets it at the earlier alarm
 		a.setAlarm(j, until)
@@ -73,6 +74,7 @@ func (a *Assigner) recall(j *Job) {
 	if !j.deferred {
 		return
 	}
+	a.endLeaving(j)
 	j.deferred = false
 	a.deferred = without(a.deferred, j)
 	a.MarkChanged(j)

@@ -115,6 +115,13 @@ func (a *Assigner) refresh(t *Tracker, phase int) {
 			changed = true
 		}
 	}
+	if phase == Map {
+		idle := 0
+		if free {
+			idle = t.free[Map]
+		}
+		a.countIdle(t, idle)
+	}
 	switch {
 	case phase == Reduce:
 		a.reducible.Set(i, free && t.ready > 0)

@@ -31,6 +31,7 @@ type world struct {
 	queued   int // tasks, summed over rounds
 	saved    int // trackers, summed over rounds
 	limits   map[string]pool.Pool
+	idle     idleWorld
 }
 
 type simJob struct {
@@ -48,6 +49,8 @@ type simJob struct {
 	reduces    []*simTracker
 	alarms     []time.Duration
 	bannedFrom map[*simTracker]bool
+
+	leastLeft, mostLeft time.Duration // see passIdle
 }
 
 type simTracker struct {
@@ -398,10 +401,12 @@ func (w *world) endMap(j *simJob, m int, fails bool) {
 
 // round advances the time and fills the free slots.
 func (w *world) round() {
-	w.now += time.Duration(w.rnd.IntN(60)) * time.Millisecond
+	passed := time.Duration(w.rnd.IntN(60)) * time.Millisecond
 	if w.rooms && w.rnd.IntN(10) == 0 {
-		w.now += saveAfter / 4
+		passed += saveAfter / 4
 	}
+	w.passIdle(passed)
+	w.now += passed
 	for _, j := range w.jobs {
 		for m, until := range j.avoidUntil {
 			if until > 0 && until <= w.now {

@@ -113,8 +113,23 @@ func (a *Attempt) SetTimes(since, ended int64, took time.Duration, launched bool
 	}
 }
 
-// Add adds an attempt to the chain of its task, with the cause of its end, if any.
-func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
+// Before returns the milliseconds from launch to begin, 0 if they are not known.
+func (a *Attempt) Before() int64 { return int64(max(a.launchDelay, 0)) }
+
+// Added says what Add did.
+type Added int
+
+// The results of Add.
+const (
+	Stored   Added = iota // the attempt is stored
+	Replaced              // it is stored in place of its report that it was lost
+	Omitted               // it is not stored, and may have been reported before
+	Repeated              // it was reported before
+)
+
+// Add adds an attempt to the chain of its task, with the cause of its end, if any. If it replaces a lost
+// attempt, it returns that.
+func (x *Attempts) Add(chain *Chain, a Attempt, cause string) (did Added, lost Attempt) {
 	a.previous = *chain
 	at := *chain
 	for at != 0 && x.stored.at(int(at)-1).Number != a.Number {
@@ -124,22 +139,24 @@ func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
 	switch {
 	case at != 0 && x.stored.at(int(at)-1).Lost:
 		to = x.stored.change(int(at) - 1)
+		did, lost = Replaced, *to
 		a.previous = to.previous
 	case at == 0 && x.stored.n == x.maxStored:
 		x.addOverflow(a)
-		return
+		return Omitted, lost
 	case at == 0:
 		x.stored.append(Attempt{})
 		to = x.stored.at(x.stored.n - 1)
 		*chain = Chain(x.stored.n)
 	default:
-		return
+		return Repeated, lost
 	}
 	if cause != "" {
 		x.causes = append(x.causes, wire.Truncate(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
 	*to = a
+	return did, lost
 }
 
 func (x *Attempts) addOverflow(a Attempt) {
