@@ -22,10 +22,10 @@ type Judgement struct {
 	WidthLeft  float64 // median of half of the widths, as a fraction of the time left
 	NarrowLeft int     // half of the width was at most a quarter of the time left
 
-	Bound      int // jobs of which an earliest end was said before a range was known, at any time
+	Bound      int // jobs with an earliest end that was said before a range was known, at any time
 	BoundWrong int // they ended earlier
 
-	Again     int // jobs of which it is known when they end without later jobs
+	Again     int // jobs with a known end without later jobs
 	AgainHeld int // the range held that end
 	SoHeld    int // the range held the true end of these jobs
 }

@@ -26,7 +26,7 @@ func TestLoad(t *testing.T) {
 		if m.mean < 0.85*want || m.mean > 1.05*want {
 			t.Errorf("phase %d: in 500 s jobs bring %.0f slot-seconds, want about %.0f", phase, m.mean, want)
 		}
-		// 50 jobs of about equal size, each of which comes or not.
+		// 50 jobs of about equal size, and each comes or not.
 		if relative := math.Sqrt(m.variance) / m.mean; relative < 0.1 || relative > 0.25 {
 			t.Errorf("phase %d: with a relative error of %.2f", phase, relative)
 		}
@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLater: with load, a job whose tasks wait ends later, and its range is wider; a job that has all its slots ends
+// TestLater: with load, a job with waiting tasks ends later, and its range is wider; a job that has all its slots ends
 // when it did.
 func TestLater(t *testing.T) {
 	c := cluster()

@@ -17,8 +17,8 @@ const (
 	overdueDiffers = 0.5  // the time that an overdue task has left
 )
 
-// The quantiles of a normal distribution for the ends of a range. Nine tenths are between -1.645 and 1.645. What the model
-// lacks makes jobs end late more often than early.
+// The quantiles of a normal distribution for the ends of a range. Nine tenths are between -1.645 and 1.645. Causes that the
+// model lacks make jobs end late more often than early.
 const (
 	earlyQuantile   = -1.645
 	soonestQuantile = -2.33 // of Estimate.Soonest: guesses are asked again and again
