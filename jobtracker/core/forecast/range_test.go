@@ -211,3 +211,19 @@ func TestRangeScales(t *testing.T) {
 		}
 	})
 }
+
+// TestSoonest: tasks of other jobs give an unmeasured job an earliest end, but no range. A default time gives neither.
+func TestSoonest(t *testing.T) {
+	c := cluster()
+	unmeasured := Job{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 400}}}
+	if e := predictOne(c, unmeasured); e.Range != (Range{}) || e.Soonest <= c.Now || e.Soonest > e.End {
+		t.Errorf("other jobs have task times: %+v", e)
+	}
+	c.Fallback[Map].Source = sourceDefault
+	if e := predictOne(c, unmeasured); e.Range != (Range{}) || e.Soonest != 0 {
+		t.Errorf("no task times are known: %+v", e)
+	}
+	if e := predictOne(c, job(1, 400, 0)); e.Range == (Range{}) || e.Soonest != 0 {
+		t.Errorf("measured: %+v", e)
+	}
+}
