@@ -107,7 +107,7 @@ func (m Switched) play(r *Result, to string) (x UnderScheduler) {
 	rnd, at := rand.New(rand.NewPCG(m.Seed, 25)), fleetStart
 	var names []shapedJob
 	for n := range m.Jobs / 2 {
-		names = append(names, drawName(rnd, n))
+		names = append(names, drawName(m.Seed, rnd, n))
 	}
 	for i := range m.Jobs {
 		w.addMixJob(names[rnd.IntN(len(names))].again(rnd), i, at)

@@ -76,7 +76,7 @@ func (c *counting) addJob(j *job) {
 	x.Phases[mapPhase].Pending += j.assign.Pending()
 	x.Phases[reducePhase].Pending += j.assign.Ready()
 	if deadline := j.facts.Submission().Settings().Deadline; deadline != 0 {
-		if o := c.forecast.Of(j.facts.N()); o != nil && o.End != never && o.End > j.spec.arrived+deadline {
+		if o := c.forecast.Of(j.facts.N()); o != nil && o.Range.Likely > j.spec.arrived+deadline {
 			x.Late++
 		}
 	}

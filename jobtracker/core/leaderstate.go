@@ -66,6 +66,7 @@ type leader struct {
 	sharing    sharing
 	profiles   *profiles.Store
 	overheads  forecast.Overheads
+	load       forecast.Load
 	forecasts  forecasting
 	counting   counting
 	describing describing

@@ -26,6 +26,14 @@ func (m *Measured) count(took time.Duration, cold bool) {
 	}
 }
 
+// Sum returns the times of tasks in processes that ran already, or of all if those are few.
+func (m *Measured) Sum() *history.Sum {
+	if m.Warm.Tasks >= fewWarm {
+		return &m.Warm
+	}
+	return &m.All
+}
+
 // Measures holds the measured times of a job's tasks. The zero value has none.
 type Measures struct {
 	Phases   [2]Measured
@@ -132,6 +140,8 @@ type Overheads struct {
 	SetUp  time.Duration    // from a job's begin to its first possible launch of a map
 	Tasks  [2]time.Duration // of a task of any job, by phase
 	WarmUp time.Duration    // additional time of a task that starts a worker process
+
+	warmUpWeight, warmUpSum float64 // of jobs, and of their seconds
 }
 
 // AddTask adds the time of a task.
@@ -145,14 +155,21 @@ func (o *Overheads) AddClose(took time.Duration) { o.Close = smoothed(o.Close, t
 // AddSetUp adds a job's setup time.
 func (o *Overheads) AddSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
 
-// fewWarm is the number of warm tasks after which UpdateWarmUp measures a job.
+// fewWarm is the number of warm tasks, and of others, that say something about WarmUp.
 const fewWarm = 4
 
-// UpdateWarmUp updates WarmUp from a phase of a job. The caller has just counted a warm task.
-func (o *Overheads) UpdateWarmUp(m *Measured) {
-	if n := m.All.Tasks - m.Warm.Tasks; m.Warm.Tasks == fewWarm && n > 0 {
-		o.WarmUp = smoothed(o.WarmUp, max(0, (m.All.Took-m.Warm.Took)/time.Duration(n)-m.Warm.Mean()))
+// AddWarmUp updates WarmUp from a phase of a job that has ended. Jobs count by the precision of their difference. Before
+// any job, a second is much.
+func (o *Overheads) AddWarmUp(m *Measured) {
+	cold := float64(m.All.Tasks - m.Warm.Tasks)
+	if m.Warm.Tasks < fewWarm || cold < fewWarm {
+		return
 	}
+	differ := (m.All.Took-m.Warm.Took).Seconds()/cold - m.Warm.Mean().Seconds()
+	weight := 1 / (square(m.Warm.Mean().Seconds()*m.Warm.Deviation())*(1/cold+1/float64(m.Warm.Tasks)) + 1e-6)
+	const keep = 0.75
+	o.warmUpWeight, o.warmUpSum = keep*o.warmUpWeight+weight, keep*o.warmUpSum+weight*differ
+	o.WarmUp = Duration(max(0, o.warmUpSum/(o.warmUpWeight+1)))
 }
 
 // smoothed is a moving average with weight 1/4 for the last value. old is 0 before the first.
