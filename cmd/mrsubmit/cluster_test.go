@@ -195,9 +195,6 @@ func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobI
 	return a, nil
 }
 
-// tokenOf returns the token of a job.
-func tokenOf(job string) string { return "token of " + job }
-
 func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID) (*history.Record, error) {
 	return history.Find(files(), f.staging, id)
 }

@@ -114,7 +114,7 @@ func (w *world) tab(t *testing.T) *tab {
 }
 
 // ui starts mrsubmit ui for the test, and returns the address that it prints.
-func (w *world) ui(t *testing.T) string {
+func (w *world) ui(t testing.TB) string {
 	t.Helper()
 	run := trial.Begin(t, w.Command(context.Background(), "mrsubmit", "ui", "-no-browser"))
 	t.Cleanup(func() {

@@ -221,11 +221,16 @@ const nearlyFull = 0.9
 func (fleet) Faults(t web.Tracker) string {
 	var all []string
 	for _, of := range []struct {
-		n    int64
-		what string
-	}{{int64(t.Faults.Attempts), "failed attempts"}, {int64(t.Faults.Outputs), "unread map outputs"}, {t.Faults.Fetches, "failed fetches"}, {int64(t.Faults.Disks), "failed disks"}} {
-		if of.n > 0 {
-			all = append(all, grouped(of.n)+" "+of.what)
+		n         int64
+		one, many string
+	}{
+		{int64(t.Faults.Attempts), "failed attempt", "failed attempts"}, {int64(t.Faults.Outputs), "unread map output", "unread map outputs"},
+		{t.Faults.Fetches, "failed fetch", "failed fetches"}, {int64(t.Faults.Disks), "failed disk", "failed disks"},
+	} {
+		if of.n == 1 {
+			all = append(all, "1 "+of.one)
+		} else if of.n > 0 {
+			all = append(all, grouped(of.n)+" "+of.many)
 		}
 	}
 	return strings.Join(all, ", ")

@@ -45,6 +45,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -64,6 +65,7 @@ type handler struct {
 	key       []byte                        // of the tokens in forms
 	templates map[string]*template.Template // by page
 	now       func() time.Time
+	pace      pace
 }
 
 // New makes the handler of all pages. It gets its values from api, the handler of package web.
@@ -137,7 +139,7 @@ func eventsOf(body any) string {
 // page makes a handler: content computes the values, the template of this name shows them.
 func (h *handler) page(name string, content func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		status, shown := http.StatusOK, name
+		began, status, shown := h.now(), http.StatusOK, name
 		body, err := content(r)
 		if err != nil {
 			p := asProblem(err)
@@ -153,6 +155,8 @@ func (h *handler) page(name string, content func(r *http.Request) (any, error)) 
 			http.Error(w, "page "+name+": "+err.Error(), http.StatusInternalServerError)
 			return
 		}
+		now := h.now()
+		w.Header().Set("Reload-After", strconv.FormatInt(h.pace.after(now, now.Sub(began)).Milliseconds(), 10))
 		send(w, r, status, "text/html; charset=utf-8", out.Bytes())
 	}
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -229,5 +230,25 @@ func TestSizes(t *testing.T) {
 	}
 	if all > 300<<10 {
 		t.Errorf("the assets have %d bytes", all)
+	}
+}
+
+// TestCompressed: pages and JSON are compressed for clients that accept it. Events are not, as they must arrive at once.
+func TestCompressed(t *testing.T) {
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"items": [], "unknown": %q}`, strings.Repeat("long ", 10_000))
+	})
+	h := Mount(api)
+	for path, want := range map[string]string{"/jobs": "gzip", "/assets/style.css": "gzip", "/v1/jobs": "gzip", "/v1/events": ""} {
+		for _, accept := range []string{"gzip", ""} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", accept)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if got := w.Header().Get("Content-Encoding"); accept == "gzip" && got != want || accept == "" && got != "" {
+				t.Errorf("%s for a client that accepts %q: encoding %q", path, accept, got)
+			}
+		}
 	}
 }

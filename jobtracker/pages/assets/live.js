@@ -2,7 +2,7 @@
 "use strict";
 
 const pause = 2000; // ms between two reloads after changes of jobs, at least
-const quiet = 10000; // ms until a reload without a change: task trackers change too
+const quiet = 10000; // ms until a reload without a change, at least: task trackers change too
 const longest = 30000; // ms between two reloads, at most
 let sorted = {}; // by the label of a table: {column, down}
 let tag = null;
@@ -85,8 +85,10 @@ function say(state, text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-let wait = pause; // the server asks for longer ones while it has much to do
+let wait = pause; // the server asks for longer ones while pages cost it much
+let last = performance.now();
 async function reload() {
+  last = performance.now();
   try {
     const answer = await fetch(location.href, { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
     if (answer.status >= 500 && !answer.headers.get("ETag")) throw new Error(answer.statusText);
@@ -170,5 +172,5 @@ if (document.body.dataset.events) {
   say("live", "Live");
   watch();
   document.addEventListener("visibilitychange", () => { watch(); soon(0); });
-  setInterval(() => { if (!document.hidden && document.body.dataset.events) soon(0); }, quiet);
+  setInterval(() => { if (!document.hidden && document.body.dataset.events && performance.now() - last >= Math.max(quiet, wait)) soon(0); }, 1000);
 }
