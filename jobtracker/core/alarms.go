@@ -27,12 +27,15 @@ type alarms struct {
 // alarmChunk is the usual length of a chunk: adding an alarm moves at most twice as many.
 const alarmChunk = 256
 
+// newAlarmChunk returns a chunk with room for all that it may get.
+func newAlarmChunk(list ...alarm) []alarm { return append(make([]alarm, 0, 2*alarmChunk), list...) }
+
 // alarm sets a time at which the job is touched.
 func (l *leader) alarm(j *job, at time.Duration) { l.timers.alarms.add(alarm{at, j.facts.N()}) }
 
 func (x *alarms) add(a alarm) {
 	if len(x.chunks) == 0 {
-		x.chunks = append(x.chunks, []alarm{a})
+		x.chunks = append(x.chunks, newAlarmChunk(a))
 		return
 	}
 	c := max(0, sort.Search(len(x.chunks), func(i int) bool { return x.chunks[i][0].compare(a) > 0 })-1)
@@ -43,7 +46,7 @@ func (x *alarms) add(a alarm) {
 	}
 	*chunk = slices.Insert(*chunk, i, a)
 	if n := len(*chunk); n >= 2*alarmChunk {
-		rest := slices.Clone((*chunk)[n/2:])
+		rest := newAlarmChunk((*chunk)[n/2:]...)
 		*chunk = (*chunk)[:n/2]
 		x.chunks = slices.Insert(x.chunks, c+1, rest)
 	}
