@@ -151,7 +151,11 @@ func (x assignCluster) Pool(j *assign.Job) (string, wire.Priority) {
 func (x assignCluster) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.AvoidUntil(tk.key()) == 0
+	if !j.avoids(tk, trackerOf(t)) {
+		return true
+	}
+	// A map that has failed everywhere must not wait for slots that no other job can use.
+	return j.faults.AvoidUntil(tk.key()) == 0 && (!strict || !x.l.hasAlternative(j, tk))
 }
 
 func (x assignCluster) StopAvoiding(job *assign.Job, m int) bool {

@@ -137,7 +137,7 @@ type Cluster interface {
 	Pool(j *Job) (string, wire.Priority)
 
 	// MayRetry reports whether map m, which has failed, may run on a tracker. If strict, it may
-	// only where it has not failed. Only maps passed to SetFailed need it.
+	// only where it has not failed, unless it has failed on all trackers. Only maps passed to SetFailed need it.
 	MayRetry(j *Job, m int, t *Tracker, strict bool) bool
 	// StopAvoiding lets map m return to trackers where it has failed, if it has failed on all
 	// of them. It returns whether that is so.
