@@ -17,6 +17,7 @@ const formatBinary = "binary"
 var formats = map[string]Format{
 	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"nlines":     counted{sized{samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
 	"files":      sized{decompresses: true, whole: true},
 	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
@@ -60,8 +61,9 @@ type File struct {
 	Size      int64
 	SplitSize int64 // bytes that one map should read, from the file's block size and the split properties
 
-	info dfs.Info
-	open func(Chunk) (ReadAtCloser, error)
+	info  dfs.Info
+	lines int64 // of a split of the format nlines
+	open  func(Chunk) (ReadAtCloser, error)
 }
 
 // ReadAtCloser is an open file.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
@@ -44,8 +45,11 @@ func (e *splitEntry) length() (n int64) {
 func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
 	listed := make([]File, len(files))
 	for i, info := range files {
-		listed[i] = File{Path: info.Name, Size: info.Size, info: info, open: open,
+		listed[i] = File{Path: info.Name, Size: info.Size, info: info, lines: s.linesPerMap, open: open,
 			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // as in Hadoop
+		if compression.OfFile(info.Name) != nil && overlaps(s.delimiter) {
+			listed[i].SplitSize = info.Size // the content before a split, on which its first delimiter depends, is not known
+		}
 	}
 	cut, err := format.Splits(in, listed)
 	if err != nil {
