@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// simpleRecords is the reference for records with a delimiter, of which long ones are left out.
+// simpleRecords is the reference for records with a delimiter. It leaves out long ones.
 func simpleRecords(content, delimiter string, lineMax int) (records []string) {
 	plain := delimiter == ""
 	if plain {
