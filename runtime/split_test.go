@@ -54,7 +54,7 @@ func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Sp
 		t.Fatalf("input: %v", err)
 	}
 	opener := newSplit(context.Background(), f, splitEntry{}, nil, s, new(pulse))
-	entries, err := planSplits(0, &in, formatOf(&in), files, s, opener.Open)
+	entries, err := planSplits(0, &in, formatOf(&in), files, s, nil, opener.Open)
 	if err != nil {
 		t.Fatalf("splits: %v", err)
 	}
