@@ -63,7 +63,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
 		"mapreduce.output.basename=data":                                           "part-",
 		"mapreduce.fileoutputcommitter.marksuccessfuljobs=false":                   "_SUCCESS",
-		"mapred.lazy.output.format=x":                                              "part file",
+		"mapred.lazy.output.format=x":                                              "quern.output.lazy=true",
 		"mapreduce.multipleoutputs=a b":                                            "Job.Outputs",
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",

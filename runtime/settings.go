@@ -29,6 +29,7 @@ const (
 	DecompressedMaxRatio = "quern.decompressed.ratio.max"
 	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
 	MapOutputCodec       = "quern.mapoutput.codec"
+	OutputLazy           = "quern.output.lazy"
 	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 	MapCompress          = "mapreduce.map.output.compress"
 	MapCodec             = "mapreduce.map.output.compress.codec"
@@ -44,6 +45,7 @@ type settings struct {
 	recordMax, lineMax int
 	delimiter          string
 	linesPerMap        int64
+	lazyOutput         bool
 	ratioMax           int64
 	outputCodec        *compression.Codec // nil: none
 	mapCodec           string             // of [shuffle.CodecNames]
@@ -55,6 +57,7 @@ func readSettings(properties map[string]string) (settings, error) {
 		splitMin:    p.number(SplitMinSize, 1, 1, math.MaxInt64),
 		splitMax:    p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
 		recursive:   p.boolean(InputRecursive),
+		lazyOutput:  p.boolean(OutputLazy),
 		sortBytes:   p.number(SortMB, 100, 1, 2047) << 20,
 		ratioMax:    p.number(DecompressedMaxRatio, 10_000, 0, math.MaxInt64),
 		lineMax:     int(p.number(LineMaxLength, math.MaxInt32, 1, math.MaxInt32)),

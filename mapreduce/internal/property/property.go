@@ -133,6 +133,8 @@ func All() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
 			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
+		boolean("quern.output.lazy", false,
+			"true: a task without records writes no file, as with Hadoop's LazyOutputFormat; no effect on the format Binary"),
 		{Name: "quern.output.sync", kind: boolProperty,
 			Doc: "sync the output to disk before the job succeeds, so that a power failure loses nothing; " +
 				"no effect in HDFS; empty: true on a cluster, false in an embedded run"},
