@@ -5,7 +5,7 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps mutants tpch papers browser screenshots
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps bench-files mutants tpch papers browser screenshots
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -92,6 +92,10 @@ bench-pair:
 # BENCHFLAGS=-fit prints new rates
 bench-steps:
 	go run ./bench steps $(BENCHFLAGS)
+
+# Codecs of input, output and map output, beside plain files.
+bench-files:
+	go run ./bench files $(BENCHFLAGS)
 
 # Plants faults in the code and prints which test notices each: an hour, or ONLY=REGEXP.
 mutants:

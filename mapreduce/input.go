@@ -36,7 +36,8 @@ type recordSource interface {
 }
 
 // Lines reads text line by line. Lines end with LF or CR LF, which are cut off; a CR
-// elsewhere is data. You may keep a line: its memory never changes.
+// elsewhere is data. The property textinputformat.record.delimiter replaces both. You may keep a
+// line: its memory never changes.
 //
 // Paths are local paths or URLs of files, directories and globs; without any path,
 // Lines reads -input. Hidden files in directories are skipped, and globs do not match
@@ -50,6 +51,17 @@ type recordSource interface {
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},
+		read: func(_ *Task, in splitReader) iter.Seq[string] { return in.Lines() },
+	}
+}
+
+// NLines reads text line by line, as [Lines] does, but each map reads a number of lines, which
+// the property mapreduce.input.lineinputformat.linespermap sets; by default one. Use it for few
+// lines that need much work each: the job reads all lines to find the splits. Compressed files
+// are refused. Paths are as for [Lines].
+func NLines(paths ...string) Input[string] {
+	return Input[string]{
+		spec: &inputSpec{format: "nlines", paths: paths},
 		read: func(_ *Task, in splitReader) iter.Seq[string] { return in.Lines() },
 	}
 }

@@ -45,10 +45,7 @@ func TestHadoopProperties(t *testing.T) {
 		"io.compression.codecs=x":                                                  "suffix",
 		"io.serializations=x":                                                      "Codec",
 		"mapreduce.map.env.TZ=UTC":                                                 "environment",
-		"textinputformat.record.delimiter=;":                                       "lines end with LF",
-		"mapreduce.input.linerecordreader.line.maxlength=100":                      "quern.record.max.bytes",
-		"mapred.linerecordreader.maxlength=100":                                    "quern.record.max.bytes",
-		"mapreduce.input.lineinputformat.linespermap=10":                           "split.maxsize",
+		"mapreduce.input.lineinputformat.linespermap=0":                            "must be a whole number from 1",
 		"mapreduce.output.fileoutputformat.compress=yes":                           "true or false",
 		"mapred.output.compression.codec=com.hadoop.compression.lzo.LzoCodec":      "there are BZip2Codec, DefaultCodec, GzipCodec, Lz4Codec, SnappyCodec, ZStandardCodec",
 		"mapreduce.job.inputformat.class=org.apache.hadoop.mapred.TextInputFormat": "sets the inputs",
@@ -66,7 +63,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
 		"mapreduce.output.basename=data":                                           "part-",
 		"mapreduce.fileoutputcommitter.marksuccessfuljobs=false":                   "_SUCCESS",
-		"mapred.lazy.output.format=x":                                              "part file",
+		"mapred.lazy.output.format=x":                                              "quern.output.lazy=true",
 		"mapreduce.multipleoutputs=a b":                                            "Job.Outputs",
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",
@@ -95,6 +92,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapred.skip.map.max.skip.records=1": honoured, "mapreduce.reduce.skip.maxgroups=9223372036854775807": honoured,
 		"mapred.skip.attempts.to.start.skipping=3": honoured, "mapred.skip.out.dir=none": honoured, "mapred.skip.map.auto.incr.proc.count=false": warned,
 		"mapreduce.reduce.failures.maxpercent=101": "0 to 100",
+		"textinputformat.record.delimiter=;":       honoured, "mapred.linerecordreader.maxlength=100": honoured, "mapred.line.input.format.linespermap=10": honoured,
 		"my.own=1": honoured, "user.name=bob": honoured,
 	} {
 		for how, compile := range map[string]func() (*compilation, error){

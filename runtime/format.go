@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
@@ -17,6 +18,7 @@ const formatBinary = "binary"
 var formats = map[string]Format{
 	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"nlines":     counted{sized{samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
 	"files":      sized{decompresses: true, whole: true},
 	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
@@ -60,8 +62,10 @@ type File struct {
 	Size      int64
 	SplitSize int64 // bytes that one map should read, from the file's block size and the split properties
 
-	info dfs.Info
-	open func(Chunk) (ReadAtCloser, error)
+	info   dfs.Info
+	lines  int64       // of a split of the format nlines
+	blocks []dfs.Block // nil: not known
+	open   func(Chunk) (ReadAtCloser, error)
 }
 
 // ReadAtCloser is an open file.
@@ -107,14 +111,21 @@ func (f sized) packed(name string) bool { return f.decompresses && compression.O
 // Splits cuts files in their order. It packs small files into one split, up to the split
 // size. Each piece of a longer file is a separate split. So is a compressed file, because
 // the size of its content is not known.
+//
+// Only small files that follow each other share a split, unless the file system knows the
+// nodes that store them: then files of one node share it, wherever they are in the list.
 func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
-	var packed []Chunk
-	var weight int64
+	near := slices.ContainsFunc(files, func(file File) bool { return file.blocks != nil })
+	var small []smallFile
 	flush := func() {
-		if len(packed) > 0 {
-			splits = append(splits, packed)
+		for _, pack := range combine(small) {
+			split := make([]Chunk, len(pack))
+			for i := range pack {
+				split[i] = pack[i].chunk
+			}
+			splits = append(splits, split)
 		}
-		packed, weight = nil, 0
+		small = nil
 	}
 	for i := range files {
 		file := &files[i]
@@ -124,24 +135,23 @@ func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err e
 		unit := f.unitOf(in)
 		size := max(file.SplitSize/unit, 1) * unit
 		chunks := f.cut(file, size)
-		if len(chunks) > 1 || f.packed(file.Path) {
+		if len(chunks) == 1 && !f.packed(file.Path) {
+			small = append(small, smallFile{index: i, weight: max(file.Size, min(openCost, size)), limit: size, chunk: chunks[0], nodes: nodesOf(file.blocks)})
+			continue
+		}
+		if !near {
 			flush()
-			for i := range chunks {
-				splits = append(splits, chunks[i:i+1:i+1])
-			}
-		} else {
-			w := max(file.Size, min(openCost, size))
-			if weight > 0 && weight+w > size || len(packed) >= maxChunks {
-				flush()
-			}
-			packed = append(packed, chunks...)
-			weight += w
+		}
+		for i := range chunks {
+			splits = append(splits, chunks[i:i+1:i+1])
 		}
 		if len(splits) > maxSplits {
 			return nil, errManySplits
 		}
 	}
-	flush()
+	if flush(); len(splits) > maxSplits {
+		return nil, errManySplits
+	}
 	return splits, nil
 }
 

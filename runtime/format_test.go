@@ -45,7 +45,7 @@ func TestCut(t *testing.T) {
 				return c.splits, c.err
 			})
 			files := must(inputFiles(f, in, cut, splitSettings(math.MaxInt64)))
-			splits, err := planSplits(2, in, cut, files, splitSettings(math.MaxInt64), nil)
+			splits, err := planSplits(2, in, cut, files, splitSettings(math.MaxInt64), nil, nil)
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || isFatal(err) != (c.err == nil) || !errors.Is(err, c.err) && c.err != nil {
 					t.Errorf("error %v, want %q", err, c.want)

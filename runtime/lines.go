@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"unsafe"
 )
@@ -9,21 +10,22 @@ import (
 // byteOrderMark begins some texts in UTF-8. As in Hadoop, it is not part of a line.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// Lines yields the lines without their ends: LF, or CR LF. All other bytes are data, except
-// for a byte order mark at a file's start. A line is a substring of a block that is never
-// written again, so callers may keep it. Keeping a small line keeps its block of 256 KiB.
+// Lines yields the lines without their ends: LF or CR LF, or else the input's delimiter. All other bytes are
+// data, except for a byte order mark at a file's start. Lines that are too long for the property [LineMaxLength]
+// are left out. A line is a substring of a block that is never written again, so callers may keep it. Keeping a
+// small line keeps its block of 256 KiB.
 //
-// A split that begins within a file skips everything up to the first LF, even if a line
-// begins at its offset. The previous split reads all lines that begin up to its own end,
-// including that one. So every line is read once, for all split sizes.
+// A line belongs to the split in which the end of the line before it begins, and the first line to the first
+// split. A split that begins within a file therefore skips everything up to the first LF, even if a line begins
+// at its offset. So every line is read once, for all split sizes.
 func (s *Split) Lines() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, at int64) (bool, error) {
-			l := lineReader{split: s, chunk: c, in: in, base: at}
+			l := lineReader{split: s, chunk: c, in: in, base: at, end: cmp.Or(s.delimiter, lineFeed)}
 			if inner, err := l.inner(); err != nil {
 				return false, err
-			} else if inner {
-				if found, err := l.skip(); !found {
+			} else if inner && !s.cutAtLines {
+				if found, err := l.skipFirst(); !found {
 					return err == nil, err
 				}
 			}
@@ -39,11 +41,20 @@ type lineReader struct {
 	split   *Split
 	chunk   Chunk
 	in      *stream
+	end     string // of a line
 	buf     []byte // the filled part of the block
 	base    int64  // offset of buf[0] in the file's content
 	next    int    // start of the next line in buf
-	scanned int    // bytes after next that contain no LF
-	end     bool   // buf is the last block
+	scanned int    // bytes after next that contain no end of a line
+	last    bool   // buf is the last block
+}
+
+// find returns the index of the end of the first line in text; -1 if there is none.
+func (l *lineReader) find(text []byte) int {
+	if len(l.end) == 1 {
+		return bytes.IndexByte(text, l.end[0])
+	}
+	return bytes.Index(text, []byte(l.end))
 }
 
 // inner reports whether the split begins within the file's content. Of a compressed file this is known
@@ -59,16 +70,32 @@ func (l *lineReader) inner() (bool, error) {
 	return l.split.pieceAt > 0, err
 }
 
-// skip skips to the byte after the first LF.
+// skipFirst skips to the first line of a split that begins within a file.
+func (l *lineReader) skipFirst() (found bool, err error) {
+	if l.in.packed == nil && overlaps(l.end) {
+		from, err := l.settle(l.base)
+		if err != nil {
+			return false, err
+		}
+		for !l.last && l.base+int64(len(l.buf)) < from {
+			if err := l.fill(); err != nil {
+				return false, err
+			}
+		}
+		l.next = min(int(from-l.base), len(l.buf))
+	}
+	return l.skip()
+}
+
+// skip skips to the byte after the end of the line. It reports false if that end does not begin within the chunk.
 func (l *lineReader) skip() (found bool, err error) {
 	for {
-		if n := bytes.IndexByte(l.buf, '\n'); n >= 0 {
-			l.next = n + 1
+		if n := l.find(l.buf[l.next:]); n >= 0 {
+			l.next, l.scanned = l.next+n+len(l.end), 0
 			return true, nil
 		}
-		l.base += int64(len(l.buf))
-		l.buf = l.buf[:0]
-		if l.end || l.base >= l.in.end() {
+		l.next = max(l.next, len(l.buf)-len(l.end)+1)
+		if l.last || l.base+int64(l.next) >= l.in.end() {
 			return false, nil
 		}
 		if err := l.fill(); err != nil {
@@ -77,32 +104,47 @@ func (l *lineReader) skip() (found bool, err error) {
 	}
 }
 
-// run yields the lines that begin up to the chunk's end.
+// run yields the chunk's lines.
 func (l *lineReader) run(yield func(string) bool) (bool, error) {
 	s, limit := l.split, l.split.recordMax
-	for l.base+int64(l.next) <= l.in.end() {
-		from := l.next + l.scanned
-		n := bytes.IndexByte(l.buf[from:], '\n')
-		if n < 0 && !l.end {
-			l.scanned = len(l.buf) - l.next
-			if err := l.fill(); err != nil {
+	before := int64(len(l.end)) // a line belongs to the chunk that has this many bytes before it
+	if s.cutAtLines {
+		before = 0
+	}
+	for l.base+int64(l.next)-before < l.in.end() {
+		from := l.next + max(l.scanned-len(l.end)+1, 0)
+		n := l.find(l.buf[from:])
+		if n < 0 && !l.last {
+			if l.scanned = len(l.buf) - l.next; l.scanned > s.lineMax+len(byteOrderMark) {
+				if found, err := l.skip(); !found {
+					l.next = len(l.buf)
+					return err == nil, err
+				}
+			} else if err := l.fill(); err != nil {
 				return false, err
 			}
 			continue
 		}
 		line, after := l.buf[l.next:], len(l.buf)
 		if n >= 0 {
-			line, after = l.buf[l.next:from+n], from+n+1
-			if k := len(line) - 1; k >= 0 && line[k] == '\r' {
+			line, after = l.buf[l.next:from+n], from+n+len(l.end)
+			if k := len(line) - 1; k >= 0 && line[k] == '\r' && s.delimiter == "" {
 				line = line[:k]
 			}
 		}
+		stored := after - l.next
 		if l.base+int64(l.next)+s.pieceAt == 0 {
+			marked := len(line)
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+			stored -= marked - len(line)
 		}
 		if n < 0 && len(line) == 0 {
 			l.next = after // the content is only a byte order mark
 			break          // the content ends with a line's end
+		}
+		if stored >= s.lineMax {
+			l.next, l.scanned = after, 0
+			continue
 		}
 		if len(line) > limit {
 			return false, s.tooLarge(l.base + int64(l.next))
@@ -145,7 +187,7 @@ func (l *lineReader) fill() error {
 	block := l.split.block(len(tail) + int(more))
 	copy(block, tail)
 	n, end, err := l.split.readFull(l.chunk, l.in, block[len(tail):], at)
-	l.buf, l.end = block[:len(tail)+n], end
+	l.buf, l.last = block[:len(tail)+n], end
 	return err
 }
 
@@ -153,8 +195,10 @@ func (l *lineReader) fill() error {
 // twice the line's size; growing a block would use three times its size or more.
 func (l *lineReader) gather(tail []byte) error {
 	pieces, size := [][]byte{tail}, len(tail)
-	for found := false; !found && !l.end; {
-		if size > l.split.recordMax+len(byteOrderMark)+1 { // its last byte may be a CR
+	border := len(l.end) - 1 // an end may begin in so many of the last bytes
+	seam := bytes.Clone(tail[max(len(tail)-border, 0):])
+	for found := false; !found && !l.last && size <= l.split.lineMax+len(byteOrderMark); {
+		if size > l.split.recordMax+len(byteOrderMark)+len(l.end) { // its last byte may be a CR
 			return l.split.tooLarge(l.base)
 		}
 		l.scanned = size
@@ -163,7 +207,13 @@ func (l *lineReader) gather(tail []byte) error {
 		if err != nil {
 			return err
 		}
-		found, l.end = bytes.IndexByte(piece[:n], '\n') >= 0, end
+		seam = append(seam, piece[:min(n, border)]...)
+		found, l.last = l.find(piece[:n]) >= 0 || l.find(seam) >= 0, end
+		if n > border {
+			seam = append(seam[:0], piece[n-border:n]...)
+		} else {
+			seam = seam[max(len(seam)-border, 0):]
+		}
 		pieces, size = append(pieces, piece[:n]), size+n
 	}
 	l.buf = bytes.Join(pieces, nil)

@@ -124,6 +124,7 @@ type outputs struct {
 	dir    string // URL
 	task   wire.TaskID
 	binary bool               // the job's format is binary
+	lazy   bool               // files without records are left out
 	codec  *compression.Codec // of outputs that are bytes; nil: none
 	pulse  *pulse
 	files  map[string]*Output
@@ -196,9 +197,13 @@ func (o *outputs) sorted() []*Output {
 	return all
 }
 
-// close completes all files. It makes the main file even if there are no records.
+// close completes all files. Unless outputs are lazy, it makes the main file even if there are no records.
 func (o *outputs) close() error {
-	if _, err := o.open(""); err != nil {
+	if o.lazy {
+		if err := o.dropEmpty(); err != nil {
+			return err
+		}
+	} else if _, err := o.open(""); err != nil {
 		return err
 	}
 	for _, out := range o.sorted() {
@@ -210,6 +215,21 @@ func (o *outputs) close() error {
 		if err != nil {
 			return fmt.Errorf("close output: %w", err)
 		}
+	}
+	return nil
+}
+
+// dropEmpty removes the files without records.
+func (o *outputs) dropEmpty() error {
+	for name, out := range o.files {
+		if out.records > 0 || out.err != nil {
+			continue
+		}
+		out.open = false
+		if err := errors.Join(out.file.Abort(), o.fs.RemoveAll(dfs.Join(o.dir, out.name))); err != nil {
+			return fmt.Errorf("remove an output without records: %w", err)
+		}
+		delete(o.files, name)
 	}
 	return nil
 }

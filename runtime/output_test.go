@@ -104,3 +104,32 @@ func TestContainer(t *testing.T) {
 		t.Errorf("a map of a job with reduces: %v", err)
 	}
 }
+
+// TestLazyOutput: outputs without records leave no files, whether they are bytes or containers.
+func TestLazyOutput(t *testing.T) {
+	for _, lazy := range []bool{true, false} {
+		o := testOutputs(nil)
+		o.lazy = lazy
+		if err := must(o.open("some")).Write([]byte("record\n")); err != nil {
+			t.Fatal(err)
+		}
+		must(o.open("none"))
+		if err := o.close(); err != nil {
+			t.Fatal(err)
+		}
+		want := "some-r-00007"
+		if !lazy {
+			want = "none-r-00007 part-r-00007 some-r-00007"
+		}
+		var files, counted []string
+		for _, info := range must(o.fs.List("mem://t/a")) {
+			files = append(files, info.Name)
+		}
+		for _, out := range o.sorted() {
+			counted = append(counted, out.name)
+		}
+		if strings.ReplaceAll(strings.Join(files, " "), "mem://t/a/", "") != want || strings.Join(counted, " ") != want {
+			t.Errorf("lazy %v: files %v, in the manifest %v, want %s", lazy, files, counted, want)
+		}
+	}
+}

@@ -19,10 +19,17 @@ const (
 	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
+	// RecordDelimiter ends the records of the format lines; empty: LF or CR LF.
+	RecordDelimiter = "textinputformat.record.delimiter"
+	// LinesPerMap is the number of lines of a split of the format nlines.
+	LinesPerMap = "mapreduce.input.lineinputformat.linespermap"
+	// LineMaxLength is the size from which lines are left out; their ends count.
+	LineMaxLength = "mapreduce.input.linerecordreader.line.maxlength"
 	// DecompressedMaxRatio limits the content of a compressed file, see [compression.Reader].
 	DecompressedMaxRatio = "quern.decompressed.ratio.max"
 	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
 	MapOutputCodec       = "quern.mapoutput.codec"
+	OutputLazy           = "quern.output.lazy"
 	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 	MapCompress          = "mapreduce.map.output.compress"
 	MapCodec             = "mapreduce.map.output.compress.codec"
@@ -35,7 +42,10 @@ type settings struct {
 	splitMin, splitMax int64
 	recursive          bool
 	sortBytes          int64
-	recordMax          int
+	recordMax, lineMax int
+	delimiter          string
+	linesPerMap        int64
+	lazyOutput         bool
 	ratioMax           int64
 	outputCodec        *compression.Codec // nil: none
 	mapCodec           string             // of [shuffle.CodecNames]
@@ -44,12 +54,16 @@ type settings struct {
 func readSettings(properties map[string]string) (settings, error) {
 	p := propertyReader{properties: properties}
 	s := settings{
-		splitMin:  p.number(SplitMinSize, 1, 1, math.MaxInt64),
-		splitMax:  p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
-		recursive: p.boolean(InputRecursive),
-		sortBytes: p.number(SortMB, 100, 1, 2047) << 20,
-		ratioMax:  p.number(DecompressedMaxRatio, 10_000, 0, math.MaxInt64),
-		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
+		splitMin:    p.number(SplitMinSize, 1, 1, math.MaxInt64),
+		splitMax:    p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
+		recursive:   p.boolean(InputRecursive),
+		lazyOutput:  p.boolean(OutputLazy),
+		sortBytes:   p.number(SortMB, 100, 1, 2047) << 20,
+		ratioMax:    p.number(DecompressedMaxRatio, 10_000, 0, math.MaxInt64),
+		lineMax:     int(p.number(LineMaxLength, math.MaxInt32, 1, math.MaxInt32)),
+		linesPerMap: p.number(LinesPerMap, 1, 1, math.MaxInt32),
+		delimiter:   properties[RecordDelimiter],
+		recordMax:   int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
 	}
 	var err error
 	if s.outputCodec, err = codecOf(properties, OutputCompress, OutputCodec); err != nil {

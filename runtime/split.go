@@ -32,12 +32,15 @@ type Split struct {
 	fs           dfs.FS
 	in           *wire.InputPlan
 	chunks       []Chunk
-	ownFormat    bool  // the job's own code reads the bytes
-	recordMax    int   // maximum bytes of a record
-	ratioMax     int64 // maximum bytes that a compressed byte may become
-	blockSize    int   // bytes per read, for lines
-	sample       int64 // maximum record bytes to read; MaxInt64 for a whole split
-	stopAtSample bool  // an own format's records end at sample too
+	ownFormat    bool   // the job's own code reads the bytes
+	recordMax    int    // maximum bytes of a record
+	lineMax      int    // bytes from which a line is left out
+	cutAtLines   bool   // lines belong to the chunk in which they begin
+	delimiter    string // ends a line; empty: LF or CR LF
+	ratioMax     int64  // maximum bytes that a compressed byte may become
+	blockSize    int    // bytes per read, for lines
+	sample       int64  // maximum record bytes to read; MaxInt64 for a whole split
+	stopAtSample bool   // an own format's records end at sample too
 	pulse        *pulse
 
 	meter       meter
@@ -56,8 +59,12 @@ type Split struct {
 }
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
+	delimiter, cutAtLines := "", in != nil && in.Format == "nlines"
+	if in != nil && in.Format == "lines" { // in Hadoop too, KeyValues and NLines have lines
+		delimiter = s.delimiter
+	}
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,
-		recordMax: s.recordMax, ratioMax: s.ratioMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
+		recordMax: s.recordMax, lineMax: s.lineMax, cutAtLines: cutAtLines, delimiter: delimiter, ratioMax: s.ratioMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
 }
 
 // Where returns the file and offset of the current record, for messages. It returns "" if

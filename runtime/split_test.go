@@ -43,7 +43,7 @@ func putFile(f dfs.FS, name string, content []byte) {
 }
 
 func splitSettings(splitMax int64) settings {
-	return settings{splitMin: 1, splitMax: splitMax, recordMax: 64 << 20}
+	return settings{splitMin: 1, splitMax: splitMax, recordMax: 64 << 20, lineMax: math.MaxInt32}
 }
 
 // reader plans the splits of one input and opens each.
@@ -53,7 +53,8 @@ func reader(t fataler, f dfs.FS, in wire.InputPlan, s settings, block int) []*Sp
 	if err != nil {
 		t.Fatalf("input: %v", err)
 	}
-	entries, err := planSplits(0, &in, formatOf(&in), files, s, nil)
+	opener := newSplit(context.Background(), f, splitEntry{}, nil, s, new(pulse))
+	entries, err := planSplits(0, &in, formatOf(&in), files, s, nil, opener.Open)
 	if err != nil {
 		t.Fatalf("splits: %v", err)
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
@@ -40,12 +41,16 @@ func (e *splitEntry) length() (n int64) {
 	return n
 }
 
-// planSplits cuts one input's files into splits, in order. open opens a chunk of a file.
-func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
+// planSplits cuts one input's files into splits, in order. blocks has the blocks of located files; nil: not known.
+// open opens a chunk of a file.
+func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, s settings, blocks map[string][]dfs.Block, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
 	listed := make([]File, len(files))
 	for i, info := range files {
-		listed[i] = File{Path: info.Name, Size: info.Size, info: info, open: open,
+		listed[i] = File{Path: info.Name, Size: info.Size, info: info, lines: s.linesPerMap, blocks: blocks[info.Name], open: open,
 			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // as in Hadoop
+		if compression.OfFile(info.Name) != nil && overlaps(s.delimiter) {
+			listed[i].SplitSize = info.Size // the content before a split, on which its first delimiter depends, is not known
+		}
 	}
 	cut, err := format.Splits(in, listed)
 	if err != nil {
@@ -54,6 +59,7 @@ func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, 
 	splits := make([]splitEntry, len(cut))
 	for i := range cut {
 		splits[i] = splitEntry{Input: input, Chunks: cut[i]}
+		splits[i].findNodes(blocks)
 	}
 	return splits, nil
 }
@@ -79,11 +85,12 @@ func (a *attempt) jobSplits() ([]splitEntry, error) {
 		if err := a.alive(); err != nil {
 			return nil, err
 		}
-		more, err := planSplits(i, in, format, files, a.settings, opener.Open)
+		blocks, err := locate(a.fs, files)
 		if err != nil {
 			return nil, err
 		}
-		if err := locate(a.fs, more); err != nil {
+		more, err := planSplits(i, in, format, files, a.settings, blocks, opener.Open)
+		if err != nil {
 			return nil, err
 		}
 		if all = append(all, more...); len(all) > maxSplits {

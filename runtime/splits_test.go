@@ -74,7 +74,7 @@ func TestSplits(t *testing.T) {
 			files, err := inputFiles(f, &in, formatOf(&in), s)
 			if err == nil {
 				var splits []splitEntry
-				if splits, err = planSplits(0, &in, formatOf(&in), files, s, nil); err == nil {
+				if splits, err = planSplits(0, &in, formatOf(&in), files, s, nil, nil); err == nil {
 					return printSplits(splits)
 				}
 			}

@@ -18,40 +18,46 @@ type node struct {
 	Addr       string // as in dfs.Read
 }
 
-// locate records the nodes of an input's splits, if the file system knows them. It sends
-// one request per directory.
-func locate(f dfs.FS, splits []splitEntry) error {
+// locate returns the blocks of an input's files, if the file system knows where they are. It
+// sends one request per directory.
+func locate(f dfs.FS, files []dfs.Info) (map[string][]dfs.Block, error) {
 	locator, ok := f.(dfs.Locator)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	names := make(map[string][]string) // of files, by directory
-	for i := range splits {
-		for _, c := range splits[i].Chunks {
-			dir := dfs.Dir(c.Path)
-			if files := names[dir]; len(files) == 0 || len(files) == 1 && files[0] != c.Path {
-				names[dir] = append(files, c.Path)
-			}
+	for _, info := range files {
+		if info.Size > 0 {
+			dir := dfs.Dir(info.Name)
+			names[dir] = append(names[dir], info.Name)
 		}
 	}
 	blocks := make(map[string][]dfs.Block)
 	for _, dir := range slices.Sorted(maps.Keys(names)) {
-		files := names[dir]
-		if len(files) == 1 {
-			dir = files[0]
+		if len(names[dir]) == 1 {
+			dir = names[dir][0]
 		}
 		located, err := locator.Locate(dir)
 		if err != nil {
-			return inputError(fmt.Errorf("locate blocks: %w", err))
+			return nil, inputError(fmt.Errorf("locate blocks: %w", err))
 		}
 		for _, file := range located {
 			blocks[file.Name] = file.Blocks
 		}
 	}
-	for i := range splits {
-		splits[i].findNodes(blocks)
+	return blocks, nil
+}
+
+// nodesOf returns the nodes that store blocks, each once.
+func nodesOf(blocks []dfs.Block) (nodes []node) {
+	for _, b := range blocks {
+		for _, r := range b.Replicas {
+			if n := (node{Host: r.Host, Rack: r.Rack, Addr: r.Addr}); !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
+		}
 	}
-	return nil
+	return nodes
 }
 
 // nodeBytes is the number of a split's bytes on a node.

@@ -8,7 +8,9 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -26,12 +28,18 @@ import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.FileInputFormat;
 import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.RecordReader;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.apache.hadoop.mapreduce.lib.input.NLineInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.TextInputFormat;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
 import org.apache.hadoop.util.VersionInfo;
 
 /**
  * Prints Hadoop's answers as a file of testdata.
  *
- * java -cp JARS Recorder.java globs|names < FILE    prints FILE with Hadoop's answer in each line
+ * java -cp JARS Recorder.java globs|names|lines < FILE    prints FILE with Hadoop's answer in each line
  * java -cp JARS Recorder.java renamed < FILE        prints FILE's comments, then Hadoop's table
  * java -cp JARS Recorder.java writables|properties|version
  */
@@ -42,6 +50,7 @@ public class Recorder {
         switch (args[0]) {
             case "globs": globs(); break;
             case "names": names(); break;
+            case "lines": lines(); break;
             case "writables": writables(); break;
             case "properties": properties(); break;
             case "renamed": renamed(); break;
@@ -61,6 +70,49 @@ public class Recorder {
         int rest = after.indexOf(" + ") >= 0 ? after.indexOf(" + ") : after.indexOf(" ! ");
         out.println(line.substring(0, equals + 3) + answer + (rest < 0 ? "" : after.substring(rest)));
     }
+
+    /** The lines in each split: of TextInputFormat with a delimiter, a maximum length and a split size, and of NLineInputFormat. */
+    static void lines() throws Exception {
+        java.nio.file.Path file = Files.createTempFile("lines", ".txt");
+        Path path = new Path(file.toUri());
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null; ) {
+            int equals = line.indexOf(" = ");
+            if (line.startsWith("#") || equals < 0) {
+                out.println(line);
+                continue;
+            }
+            String[] words = line.substring(0, equals).split(" ");
+            byte[] content = unescape(words[1]).getBytes(StandardCharsets.UTF_8);
+            Files.write(file, content);
+            Configuration conf = new Configuration();
+            List<FileSplit> splits = new ArrayList<>();
+            if (words[0].equals("nlines")) {
+                splits = NLineInputFormat.getSplitsForFile(FileSystem.getLocal(conf).getFileStatus(path), conf, Integer.parseInt(words[2]));
+            } else {
+                if (!words[2].equals("-")) conf.set("textinputformat.record.delimiter", unescape(words[2]));
+                if (!words[3].equals("-")) conf.set("mapreduce.input.linerecordreader.line.maxlength", words[3]);
+                long size = Long.parseLong(words[4]);
+                for (long from = 0; from < content.length; from += size) splits.add(new FileSplit(path, from, Math.min(size, content.length - from), null));
+            }
+            List<String> found = new ArrayList<>();
+            for (FileSplit split : splits) {
+                StringBuilder records = new StringBuilder();
+                TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
+                try (RecordReader<LongWritable, Text> r = new TextInputFormat().createRecordReader(split, context)) {
+                    r.initialize(split, context);
+                    while (r.nextKeyValue()) records.append('[').append(escape(r.getCurrentValue().toString())).append(']');
+                }
+                found.add(records.length() == 0 ? "-" : records.toString());
+            }
+            answer(line, equals, String.join(" ", found));
+        }
+        Files.delete(file);
+    }
+
+    static String unescape(String s) { return s.replace("\\n", "\n").replace("\\r", "\r").replace("\\ufeff", "\ufeff"); }
+
+    static String escape(String s) { return s.replace("\n", "\\n").replace("\r", "\\r").replace("\ufeff", "\\ufeff"); }
 
     /** FileSystem.globStatus on a local tree, with FileInputFormat's filter of hidden names. */
     static void globs() throws Exception {

@@ -13,6 +13,7 @@ func checks(dir string) []check {
 	return []check{
 		{"globs", "Hadoop", "files that match a glob", "`runtime.TestGlobs`", h.recorded("globs", "runtime/testdata/globs.txt")},
 		{"names", "Hadoop", "the meaning of paths with and without scheme", "`dfs.TestNames`", h.recorded("names", "dfs/testdata/names.txt")},
+		{"lines", "Hadoop", "lines in each split, with delimiters, a maximum length, and a number of lines", "`runtime.TestLinesOfHadoop`", h.recorded("lines", "runtime/testdata/lines.txt")},
 		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
 		{"properties", "Hadoop", "names of job properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},

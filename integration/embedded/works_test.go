@@ -152,6 +152,22 @@ func TestLongOutput(t *testing.T) {
 	}
 }
 
+// TestLazyOutput: reduces without records write no files, and the job succeeds with those of the others.
+func TestLazyOutput(t *testing.T) {
+	dir := t.TempDir()
+	in, out := write(t, dir+"/in", "one one\n"), dir+"/out"
+	succeed(t, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.job.reduces=3", "-D", "quern.output.lazy=true")
+	entries, err := os.ReadDir(out)
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("output %v, %v: want _SUCCESS and one part", entries, err)
+	}
+	none := dir + "/none"
+	succeed(t, "wordcount", "-input", write(t, dir+"/empty", "\n"), "-output", none, "-D", "quern.output.lazy=true")
+	if entries, err = os.ReadDir(none); err != nil || len(entries) != 1 {
+		t.Errorf("output without records: %v, %v, want only _SUCCESS", entries, err)
+	}
+}
+
 // TestProgramSize: a program without further formats stays small: it contains what every program contains.
 func TestProgramSize(t *testing.T) {
 	info, err := os.Stat(filepath.Join(programs, "wordcount"))

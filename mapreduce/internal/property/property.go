@@ -59,6 +59,9 @@ func All() []Property {
 		boolean("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read also the subdirectories of input directories"),
 		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of the input format KeyValues; only its first character is used"),
+		number("mapreduce.input.lineinputformat.linespermap", 1, 1, math.MaxInt32, "number of lines of a map, for the input format NLines"),
+		number("mapreduce.input.linerecordreader.line.maxlength", math.MaxInt32, 1, math.MaxInt32,
+			"bytes, with the line's end, from which the input formats Lines, KeyValues and NLines leave out a line; see also quern.record.max.bytes"),
 		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2 group1,group2`, `*` for all, a blank for no user; groups need `jobtracker -groups`; a flow has one value"),
 		acl(wire.ViewACL, "users who may see the job's progress, counters, errors and logs, in the same form; empty: as `jobtracker -acl-view` says; a flow has one value"),
 		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer name fails"),
@@ -131,6 +134,8 @@ func All() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
 			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
+		boolean("quern.output.lazy", false,
+			"true: a task without records writes no file, as with Hadoop's LazyOutputFormat; no effect on the format Binary"),
 		{Name: "quern.output.sync", kind: boolProperty,
 			Doc: "sync the output to disk before the job succeeds, so that a power failure loses nothing; " +
 				"no effect in HDFS; empty: true on a cluster, false in an embedded run"},
@@ -140,6 +145,7 @@ func All() []Property {
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
 			"maximum number of processes of an attempt at the same time; an attempt that exceeds it fails; 0: no limit"),
+		text("textinputformat.record.delimiter", "", 0, "what ends a record of the input format Lines; empty: LF or CR LF, and a CR belongs to the end"),
 		number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100,
 			"a job uses all task trackers again if mapreduce.job.maxtaskfailures.per.tracker would take away this percentage of them; -1: no limit"),
 	}
