@@ -21,8 +21,7 @@ const (
 	RecordMaxBytes = "quern.record.max.bytes"
 	// DecompressedMaxRatio limits the content of a compressed file, see [compression.Reader].
 	DecompressedMaxRatio = "quern.decompressed.ratio.max"
-	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
-	MapOutputCodec       = "quern.mapoutput.codec"
+	OutputSync           = "quern.output.sync"         // empty: true, except in an embedded run
 	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 	MapCompress          = "mapreduce.map.output.compress"
 	MapCodec             = "mapreduce.map.output.compress.codec"
