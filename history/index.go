@@ -171,7 +171,7 @@ func (d *day) readIndex(f dfs.FS, selects func(*Record) bool) index {
 const (
 	classFactor = 8
 	mergeAt     = 8
-	maxMerged   = 4 << 20 // bytes of a file that is not merged any more: some 50,000 jobs
+	maxMerged   = 8 << 20 // bytes of files that become one: some 100,000 jobs, which unpack to half of MaxRecord
 )
 
 // addToIndex adds a new record to the index of its day. Writers need not wait for each other, and their files are never
@@ -194,11 +194,20 @@ func (d *day) addToIndex(f dfs.FS, r *Record) error {
 		for size := file.Size; size > 0; size /= classFactor {
 			class++
 		}
-		if classes[class] = append(classes[class], file); len(classes[class]) == mergeAt && file.Size <= maxMerged {
+		if classes[class] = append(classes[class], file); len(classes[class]) == mergeAt && mergeable(classes[class]) {
 			return mergeFiles(f, dir, make(index), classes[class])
 		}
 	}
 	return nil
+}
+
+// mergeable reports whether files may become one: readers refuse a larger one.
+func mergeable(files []dfs.Info) bool {
+	sum := int64(0)
+	for i := range files {
+		sum += files[i].Size
+	}
+	return sum <= maxMerged
 }
 
 // mergeFiles writes x and the summaries of some files as one file, and removes those files. If others merge the
@@ -220,20 +229,22 @@ func mergeFiles(f dfs.FS, dir string, x index, files []dfs.Info) error {
 }
 
 // repairIndex adds the records of a day that its index lacks, at most so many, and removes damaged files. Once the
-// day is over, the index becomes one file. It returns how many records it read.
+// day is over, the index becomes one file, if it is not too large. It returns how many records it read.
 func (d *day) repairIndex(f dfs.FS, reads int, over bool) (read int, err error) {
 	dir := d.index()
 	files, err := list(f, dir)
 	if err != nil {
 		return 0, err
 	}
-	x, damaged := make(index), false
+	x, damaged := make(index), []dfs.Info(nil)
 	for _, file := range files {
 		err := x.readFile(f, file.Name, func(*Record) bool { return false })
 		if err != nil && !errors.Is(err, ErrNotHistory) {
 			return 0, err
 		}
-		damaged = damaged || err != nil
+		if err != nil {
+			damaged = append(damaged, file)
+		}
 	}
 	jobs, err := d.jobs(f)
 	if err != nil {
@@ -254,8 +265,10 @@ func (d *day) repairIndex(f dfs.FS, reads int, over bool) (read int, err error) 
 		}
 	}
 	switch {
-	case damaged, over && len(files)+min(len(lacking), 1) > 1:
+	case over && len(files)+min(len(lacking), 1) > 1 && mergeable(files):
 		return read, mergeFiles(f, dir, lacking, files)
+	case len(damaged) > 0:
+		return read, mergeFiles(f, dir, lacking, damaged)
 	case len(lacking) > 0:
 		return read, lacking.writeFile(f, dir)
 	}

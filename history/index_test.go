@@ -239,6 +239,38 @@ func (f *interrupted) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
+// TestLargeIndexes: no file of an index becomes so large that readers would refuse it.
+func TestLargeIndexes(t *testing.T) {
+	f, d, rnd := mem.New(1<<20), day{name: staging + "/history/2026/03/01"}, rand.NewChaCha8([32]byte{})
+	if err := f.MkdirAll(d.name); err != nil {
+		t.Fatal(err)
+	}
+	owner := make([]byte, maxMerged/10)
+	for i := range 2 * mergeAt {
+		r := record(i + 1)
+		rnd.Read(owner)
+		r.Owner = string(owner)
+		if err := d.addToIndex(f, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.repairIndex(f, 0, true); err != nil {
+		t.Fatal(err)
+	}
+	files, err := f.List(d.index())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if file.Size > maxMerged {
+			t.Errorf("%s has %d bytes, more than %d", file.Name, file.Size, maxMerged)
+		}
+	}
+	if x := d.readIndex(f, nil); len(x) != 2*mergeAt {
+		t.Errorf("the index has %d jobs, want %d", len(x), 2*mergeAt)
+	}
+}
+
 // TestConcurrent: job trackers that write, list and sweep at a time lose nothing. While one of them does so, before each
 // of its calls, another one writes records, which merges files, or sweeps.
 func TestConcurrent(t *testing.T) {

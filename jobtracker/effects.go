@@ -28,7 +28,7 @@ func (s *Server) takeLog() {
 // fromLog feeds an event of the log to the core.
 func (s *Server) fromLog(ev LogEvent) {
 	if ev.Snapshot != nil {
-		s.snapshot(ev)
+		s.snapshot(ev, s.step)
 		return
 	}
 	switch e := ev.Event.(type) {
@@ -45,8 +45,12 @@ func (s *Server) fromLog(ev LogEvent) {
 }
 
 // snapshot answers the log's request from another goroutine, since the facts of a large cluster take
-// long to encode. A halted core refuses, since it has missed entries.
-func (s *Server) snapshot(ev LogEvent) {
+// long to encode. A halted core refuses, since it has missed entries. Entries that wait in the core are applied first:
+// the log counts them as applied.
+func (s *Server) snapshot(ev LogEvent, step func(core.Event)) {
+	for s.halted == nil && s.core.EntriesWait() {
+		step(core.Tick{})
+	}
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
 		return

@@ -358,19 +358,22 @@ func (s *Server) stop() {
 func (s *Server) closeLog() error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.cfg.Log.Close() }()
+	step := func(ev core.Event) {
+		for _, c := range s.core.Step(s.now(), ev) { // of the commands only Halt counts
+			if halt, ok := c.(core.Halt); ok {
+				s.halted = halt.Err
+			}
+		}
+	}
 	for {
 		select {
 		case <-s.cfg.Log.Ready():
 			for _, ev := range s.cfg.Log.Take() {
 				if ev.Snapshot != nil {
-					s.snapshot(ev)
+					s.snapshot(ev, step)
 					continue
 				}
-				for _, c := range s.core.Step(s.now(), ev.Event) { // apply the entry; of its commands only Halt counts
-					if halt, ok := c.(core.Halt); ok {
-						s.halted = halt.Err
-					}
-				}
+				step(ev.Event)
 			}
 		case err := <-closed:
 			return err

@@ -467,24 +467,3 @@ func TestUnknownVersion(t *testing.T) {
 		t.Errorf("submit after the end: %v", err)
 	}
 }
-
-func TestSnapshot(t *testing.T) {
-	log := NewMemoryLog()
-	s := start(t, func(c *Config) { c.Log = log })
-	if _, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1)); err != nil {
-		t.Fatal(err)
-	}
-	snapshots := make(chan []byte, 1)
-	log.mu.Lock()
-	log.queue = append(log.queue, LogEvent{Snapshot: func(data []byte, _ error) { snapshots <- data }})
-	select {
-	case log.ready <- struct{}{}:
-	default:
-	}
-	log.mu.Unlock()
-	restored := core.New(core.Config{})
-	restored.Step(0, core.Restored{Snapshot: <-snapshots})
-	if restored.Applied() != 3 {
-		t.Errorf("the snapshot is of entry %d", restored.Applied())
-	}
-}

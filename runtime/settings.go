@@ -28,7 +28,6 @@ const (
 	// DecompressedMaxRatio limits the content of a compressed file, see [compression.Reader].
 	DecompressedMaxRatio = "quern.decompressed.ratio.max"
 	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
-	MapOutputCodec       = "quern.mapoutput.codec"
 	OutputLazy           = "quern.output.lazy"
 	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 	MapCompress          = "mapreduce.map.output.compress"

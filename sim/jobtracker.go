@@ -159,6 +159,9 @@ func (n *jobTracker) apply(x logged) {
 }
 
 func (n *jobTracker) snapshot() []byte {
+	for n.core.EntriesWait() {
+		n.step(core.Tick{})
+	}
 	data, err := n.core.Snapshot()
 	if err != nil {
 		n.w.fail("snapshot of %s: %v", n.name, err)

@@ -180,6 +180,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/census"
@@ -259,6 +260,11 @@ func (c *Core) Counts() *census.Counts { return c.counts }
 
 // Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }
+
+// EntriesWait reports whether entries wait until the leader is made: Facts lack them. Each Step goes on.
+func (c *Core) EntriesWait() bool {
+	return slices.ContainsFunc(c.early, func(ev Event) bool { _, is := ev.(Entry); return is })
+}
 
 // Freeze returns the Facts of this moment. Any goroutine may encode them.
 func (c *Core) Freeze() *facts.View { return c.facts.Freeze() }

@@ -323,8 +323,6 @@ func (l *leader) advanceTouched() {
 // never is later than all times.
 const never = assign.Never
 
-func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
-
 // hasWork reports whether the leader needs another Step at once.
 func (l *leader) hasWork() bool {
 	return l.works.Len() > 0 || len(l.todo.touched) > 0 || l.works.stepAgain

@@ -105,8 +105,11 @@ func (v *outputVisits) Advance(budget int) (spent int, done bool) {
 	return spent, true
 }
 
-// visitOutputs begins to visit the outputs of a tracker. If the tracker is lost meanwhile, it drops them.
+// visitOutputs begins to visit the outputs of a tracker. If the tracker is lost meanwhile, the visits stop: its outputs
+// are dropped, and then its place may be reused.
 func (l *leader) visitOutputs(t *tracker, v *outputVisits) {
 	v.l, v.place, v.refs = l, t.place, t.outputs
+	unwanted := v.stops
+	v.stops = func() bool { return l.fleet.trackers[t.Name] != t || unwanted != nil && unwanted() }
 	l.works.Add(v)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,8 +107,3 @@ func setTook(attempts []web.Attempt, now time.Time) {
 }
 
 func running(a *web.Attempt) bool { return a.State == "running" || a.State == "ready" }
-
-// newestFirst sorts attempts, the last to begin first.
-func newestFirst(attempts []web.Attempt) {
-	slices.SortStableFunc(attempts, func(a, b web.Attempt) int { return b.Began.Compare(a.Began) })
-}

@@ -80,7 +80,6 @@ type tracker struct {
 type planned struct {
 	dirty  bool // a plan is due
 	made   bool
-	jobs   int // in the plan
 	queues [][]scheduler.Run
 	shares []scheduler.ShuffleShare
 }

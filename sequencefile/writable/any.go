@@ -18,7 +18,7 @@ type (
 // Varint, Varlong, and []Entry[any, any] for maps. Arrays are not possible, because the class of their elements
 // is not in the data.
 var Any = Class[any]{"", appendAny, func([]byte) (any, []byte, error) {
-	return nil, nil, errors.New("Any decodes only keys and values of maps, which have their class beside them")
+	return nil, nil, errors.New("class Any decodes only keys and values of maps, which have their class beside them")
 }}
 
 // known is a class with its values as any.

@@ -153,15 +153,14 @@ func appendEntries[K, V any](dst []byte, all []Entry[K, V], key Class[K], value 
 }
 
 func appendNumbered[T any](dst []byte, classes *classNumbers, c Class[T], v T) ([]byte, error) {
-	name := c.Name
-	if name == "" {
+	if c.Name == "" {
 		of, err := ofType(v)
 		if err != nil {
 			return dst, err
 		}
-		name = of.name
+		c.Name, c.Append = of.name, func(dst []byte, v T) ([]byte, error) { return of.append(dst, v) }
 	}
-	n, err := classes.of(name)
+	n, err := classes.of(c.Name)
 	if err != nil {
 		return dst, err
 	}
@@ -220,7 +219,10 @@ func decodeNumbered[T any](data []byte, classes *classNumbers, c Class[T]) (v T,
 		return v, nil, err
 	case c.Name == "":
 		of, rest, err := decodeAny(name, data[1:], 0)
-		v, _ = of.(T)
+		v, ok := of.(T)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: a map has a %s, which is no %T", ErrEncoding, name, v)
+		}
 		return v, rest, err
 	case c.Name != name:
 		return v, nil, fmt.Errorf("%w: a map has a %s where a %s is wanted", ErrEncoding, name, c.Name)

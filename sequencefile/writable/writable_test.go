@@ -50,7 +50,7 @@ func TestBytes(t *testing.T) {
 	check(t, VLong, math.MinInt64, "80 7fffffffffffffff")
 	check(t, VLong, 256, "8e 0100")
 	check(t, Float, 1.5, "3fc00000")
-	check(t, Double, -0.0, "0000000000000000")
+	check(t, Double, math.Copysign(0, -1), "8000000000000000")
 	check(t, Array("my.Ints", Int), []int32{1, -1}, "00000002 00000001 ffffffff")
 	check(t, Map(Text, Long), map[string]int64{"b": 2, "a": 1}, "00 00000002 8c 0161 86 0000000000000001 8c 0162 86 0000000000000002")
 }
@@ -187,4 +187,24 @@ func FuzzDecode(f *testing.F) {
 			_, _ = Map(Text, Array("y", Int)).Value(data)
 		})
 	})
+}
+
+// TestRawInMap: a class without name in a map takes the classes that the map names. A value that it cannot have is
+// refused.
+func TestRawInMap(t *testing.T) {
+	c := Map(Text, Raw(""))
+	data, err := c.Append(nil, map[string][]byte{"a": {1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Value(data); err != nil || string(m["a"]) != "\x01\x02" {
+		t.Errorf("bytes in a map are %q, %v", m, err)
+	}
+	texts, err := Map(Text, Text).Append(nil, map[string]string{"a": "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Value(texts); err == nil {
+		t.Errorf("texts as bytes are %q, want an error", m)
+	}
 }

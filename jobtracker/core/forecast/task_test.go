@@ -40,9 +40,6 @@ func sumOf(seconds ...float64) *history.Sum {
 
 var earlier = wire.JobID{Start: 1, N: 7}
 
-// closeTo reports whether two times differ by a microsecond at most, since floats round.
-func closeTo(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
-
 func TestTask(t *testing.T) {
 	of := "history of " + earlier.String()
 	known := func(m Measured, u history.Usual) TaskTimes { return TaskTimes{Measured: m, Past: u, PastOf: earlier} }
