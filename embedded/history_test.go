@@ -32,11 +32,15 @@ func TestHistory(t *testing.T) {
 		if (err == nil) != kept || kept && len(list.Attempts) < len(inputs)+reduces {
 			t.Errorf("histories are kept: %v; attempts %v, %v", kept, list.Attempts, err)
 		}
-		for begun := time.Now(); exists(trackercore.JobPath(filepath.Join(c.dir.path, "tracker1"), ids[0])) || !kept && exists(file); {
-			if time.Sleep(time.Millisecond); time.Since(begun) > time.Minute {
+		look, late := time.NewTicker(time.Millisecond), time.After(time.Minute)
+		for exists(trackercore.JobPath(filepath.Join(c.dir.path, "tracker1"), ids[0])) || !kept && exists(file) {
+			select {
+			case <-look.C:
+			case <-late:
 				t.Fatal("the task tracker does not drop the job")
 			}
 		}
+		look.Stop()
 		if text, err := c.OpenLog("tracker1", attempt, "stderr"); (err == nil) != kept {
 			t.Errorf("histories are kept: %v; opening a log: %v", kept, err)
 		} else if err == nil {
