@@ -41,6 +41,7 @@ type Config struct {
 	FS       dfs.FS       // nil: the built-in file systems
 	Load     runtime.Load // not nil: returns the program that runs attempts in this process
 	Logger   *slog.Logger // nil: silent
+	History  bool         // keep the attempts of ended jobs, and their logs, until Close
 }
 
 // Cluster is a running cluster.
@@ -71,6 +72,7 @@ func Start(cfg Config) (*Cluster, error) {
 		FS:      volatile,
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
+		History: cfg.History,
 	})
 	c.startLoop(func() error { return c.Server.Run(ctx) })
 	for i := range cfg.Trackers {
@@ -107,6 +109,7 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
 		Temporary:   true,
+		KeepLogs:    cfg.History,
 		Embedded:    true,
 		Logger:      cfg.Logger,
 	}

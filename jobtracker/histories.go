@@ -29,20 +29,25 @@ func (s *Server) readInTurn(ctx context.Context, read func()) error {
 	return nil
 }
 
+// CheckView fails with admission.ErrNotAllowed if the core knows the job and the caller may not see it. Of other
+// jobs, the history says who may see them. It fails with core.ErrNotLeader.
+func (s *Server) CheckView(ctx context.Context, caller core.Caller, job wire.JobID) error {
+	var refused error
+	if err := s.query(ctx, func() {
+		if owner, access, known := s.core.Access(job); known {
+			refused = caller.CheckView(job, owner, access)
+		}
+	}); err != nil {
+		return err // do not return refused: Run may still write it
+	}
+	return refused
+}
+
 // History returns the history of an ended job. It fails with fs.ErrNotExist if there is none, with
 // core.ErrNotLeader, or with admission.ErrNotAllowed if the caller may not see the job. End ctx when the
 // answer has been sent: until then, it counts as one of maxHistoryReads.
 func (s *Server) History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error) {
-	var refused error
-	err := s.query(ctx, func() {
-		if owner, access, known := s.core.Access(job); known { // else the record says who may see it
-			refused = caller.CheckView(job, owner, access)
-		}
-	})
-	if err == nil && refused != nil {
-		err = refused
-	}
-	if err != nil {
+	if err := s.CheckView(ctx, caller, job); err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
 	p, err := s.readHistories(ctx, func() (*history.Page, error) {

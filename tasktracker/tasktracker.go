@@ -110,7 +110,8 @@ type Config struct {
 	Staging     string  // URL of the cluster's staging directory; empty: the first job tracker names it
 	Embedded    bool    // the job tracker is in this process and is trusted, see core.Config
 	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
-	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
+	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job, unless KeepLogs is set
+	KeepLogs    bool    // with Temporary: logs stay until Dir is removed
 	AttemptDisk int64   // limit of the bytes in each attempt's working directory; 0: none
 	Logs        Logs
 	Health      Health
@@ -396,7 +397,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	if cfg.Health.Script != "" {
 		coreCfg.Unhealthy = "its health script has not ended yet"
 	}
-	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary, !cfg.Temporary
+	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary || cfg.KeepLogs, !cfg.Temporary
 	coreCfg.KeepDisks, coreCfg.ProbeAgain = cfg.Temporary, cfg.hooks.probeAgain
 	l.core = core.New(coreCfg)
 	return l

@@ -87,7 +87,7 @@ func (t *tool) complete(ctx context.Context, args []string) int {
 	}
 	last := words[len(words)-1]
 	for _, c := range t.choices(ctx, words[:len(words)-1], last) {
-		if c.text == filesWanted[0].text || strings.HasPrefix(c.text, last) && !strings.ContainsAny(c.text, "\n\t") {
+		if c.text == filesWanted[0].text || strings.HasPrefix(c.text, last) && client.OneLine(c.text) == c.text {
 			fmt.Fprintf(t.stdout, "%s\t%s\n", c.text[min(kept, len(c.text)):], client.OneLine(c.meaning))
 		}
 	}

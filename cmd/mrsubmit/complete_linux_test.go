@@ -66,6 +66,18 @@ func TestBash(t *testing.T) {
 	}
 }
 
+// TestBashQuotes: jobs can have any name, and bash evaluates the line later. So names are quoted, whatever they end with.
+func TestBashQuotes(t *testing.T) {
+	cmd := shell(t, newFake(t), "bash", "--norc", "--noprofile", "-c", `source <("$0" completion bash)
+		COMP_WORDS=(choices list -name '') COMP_CWORD=3
+		choices() { printf '%s\t\n' '$(touch evaluated)=' '$(touch evaluated)' 'weight='; }
+		_mrsubmit; printf '%s\n' "${COMPREPLY[@]}"`, "mrsubmit")
+	out, err := cmd.CombinedOutput()
+	if want := "\\$\\(touch\\ evaluated\\)=\n\\$\\(touch\\ evaluated\\)\nweight=\n"; err != nil || string(out) != want {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
 // TestZsh: zsh completes, and shows what the choices mean.
 func TestZsh(t *testing.T) {
 	f := newFake(t)

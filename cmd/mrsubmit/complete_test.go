@@ -25,6 +25,7 @@ func TestComplete(t *testing.T) {
 		{"list -owner ", "ann"},
 		{"list -pool ", "default etl"},
 		{"list -json -name wo", "words"},
+		{"list -name so", "soon"}, // another name has a control character
 		{"list ", ""},
 		{"status ", "job_7_0003 job_7_0004 job_7_0002 job_7_0001"},
 		{"status job_7_0001 ", ""},

@@ -20,8 +20,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// startCluster starts a cluster for one submission.
-type startCluster func(ctx context.Context, sub *wire.Submission) (*cluster, error)
+// startCluster starts a cluster for one submission. For its pages, it keeps the attempts of ended jobs.
+type startCluster func(ctx context.Context, sub *wire.Submission, pages bool) (*cluster, error)
 
 // cluster is a running cluster with its file systems and staging directory.
 type cluster struct {
@@ -34,11 +34,12 @@ type cluster struct {
 }
 
 // embeddedCluster starts a cluster in this process, configured by the submission's properties.
-func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) {
+func embeddedCluster(_ context.Context, sub *wire.Submission, shown bool) (*cluster, error) {
 	cfg, err := embedded.FromProperties(sub.Plan.Jobs[0].Properties, nil)
 	if err != nil {
 		return nil, err
 	}
+	cfg.History = shown
 	c, err := embedded.Start(cfg)
 	if err != nil {
 		return nil, err

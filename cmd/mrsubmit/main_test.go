@@ -111,7 +111,7 @@ func submit(t *testing.T, env map[string]string, state wire.State, args ...strin
 			}
 			return env[name]
 		},
-		embedded: func(context.Context, *wire.Submission) (*cluster, error) {
+		embedded: func(context.Context, *wire.Submission, bool) (*cluster, error) {
 			if state == 0 {
 				return nil, errors.New("no room")
 			}

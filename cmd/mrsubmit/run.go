@@ -178,7 +178,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
 func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, sub *wire.Submission) error {
-	cluster, err := t.embedded(ctx, sub)
+	cluster, err := t.embedded(ctx, sub, f.ui)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}

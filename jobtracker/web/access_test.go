@@ -116,6 +116,35 @@ func TestEveryRouteHasARule(t *testing.T) {
 	}
 }
 
+// TestBreakdownAccess: a user who may not see a job makes no job tracker break it down, and a kept breakdown is not shown to
+// a user who no longer may see the job.
+func TestBreakdownAccess(t *testing.T) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	l.setLeader(f)
+	l.jobs = []wire.JobStatus{secretJob()}
+	served := New(Config{Server: f, Identified: true})
+	get := func(user string) int {
+		r := httptest.NewRequest(http.MethodGet, "/v1/jobs/"+job1.String()+"/breakdown", nil)
+		r.TLS = peerState(identity.Client, user)
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, r)
+		return w.Code
+	}
+	if status, made := get("bob"), f.broken.Load(); status != http.StatusForbidden || made != 0 {
+		t.Errorf("bob gets status %d, and %d breakdowns were made", status, made)
+	}
+	if status := get("poul"); status != http.StatusOK {
+		t.Errorf("poul gets status %d", status)
+	}
+	l.mu.Lock()
+	l.jobs[0].Access.Administrators.Users = nil
+	l.mu.Unlock()
+	if status, made := get("poul"), f.broken.Load(); status != http.StatusForbidden || made != 1 {
+		t.Errorf("poul, who was an administrator, gets status %d; %d breakdowns were made", status, made)
+	}
+}
+
 // TestListedJob: without certificates, all users see all jobs. A daemon sees no details.
 func TestListedJob(t *testing.T) {
 	s := secretJob()

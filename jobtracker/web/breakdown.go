@@ -97,6 +97,9 @@ func (h *handler) breakdown(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.Server.CheckView(ctx, h.caller(r), id); err != nil { // a kept breakdown may have an older rule
+		return nil, err
+	}
 	x, err := h.breakdowns.Get(ctx, id, l.Epoch)
 	if err != nil {
 		return nil, err

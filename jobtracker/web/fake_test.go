@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,8 +78,9 @@ type fake struct {
 	voter   []Voter
 	changes []string // JSON of changes of settings, in order
 	callers []core.Caller
-	ended   []string // attempts that EndAttempt has ended
-	streams []string // names of the task trackers of streams
+	ended   []string     // attempts that EndAttempt has ended
+	broken  atomic.Int32 // calls of Breakdown
+	streams []string     // names of the task trackers of streams
 
 	removeErr error // answer to the removal of a voter
 }

@@ -19,7 +19,7 @@ func (f *fake) Submission(_ context.Context, caller core.Caller, id wire.JobID) 
 		Job: id, Owner: s.Owner, At: fakeSubmitted, View: "bob", FlowName: "all",
 		Plan: &wire.JobPlan{
 			Inputs: []wire.InputPlan{{Format: "lines", Paths: []string{"mem://in"}}, {Format: "binary", From: 1}}, Format: "text", Output: "mem://out",
-			Properties: map[string]string{"a": "1", "db.password": "hunter2", "key": "mine", wire.RedactedProperties: "key, b"},
+			Properties: map[string]string{"a": "1", "db.password": "hunter2", "key": "mine", "fs.s3a.encryption.key": "hunter4", "other": "mine", wire.RedactedProperties: "key,\n\tother\r\n"},
 		},
 		Program: &wire.Program{Hash: "abc", Flags: map[string]string{"api-token": "hunter3", "n": "5"}},
 	}, caller.CheckView(id, s.Owner, s.Access)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -59,8 +60,8 @@ type (
 const hiddenValue = "(hidden)"
 
 // secretName matches names of properties and flags with secret values. It has Hadoop's patterns
-// (hadoop.security.sensitive-config-keys), and more.
-var secretName = regexp.MustCompile(`(?i)secret|password|passwd|passphrase|pass$|credential|token|(api|access|account|private)[-_.]?key`)
+// (hadoop.security.sensitive-config-keys) for names with secrets, and more.
+var secretName = regexp.MustCompile(`(?i)secret|password|passwd|passphrase|pass$|credential|token|(api|access|account|private|encryption)[-_.]?key`)
 
 // isSecret reports whether the value of a name is hidden. redacted are names that the job hides.
 func isSecret(name string, redacted []string) bool {
@@ -97,7 +98,7 @@ func submissionOf(x *wire.JobSubmission) *Submission {
 		}
 		s.Inputs = append(s.Inputs, input)
 	}
-	redacted := strings.FieldsFunc(p.Properties[wire.RedactedProperties], func(r rune) bool { return r == ',' || r == ' ' })
+	redacted := strings.FieldsFunc(p.Properties[wire.RedactedProperties], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	s.Properties, s.Hidden = hideSecrets(p.Properties, redacted)
 	if x.Program != nil {
 		s.Program = &Program{Hash: x.Program.Hash}

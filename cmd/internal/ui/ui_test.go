@@ -87,6 +87,16 @@ func TestAdmission(t *testing.T) {
 	if status, body := get(t, user, p.URL(), ""); status != http.StatusOK || body != "page /" {
 		t.Errorf("with the token: status %d, %q", status, body)
 	}
+	user.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	redirect, err := user.Get("http://" + at.Host + "//elsewhere.example/?token=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redirect.Body.Close()
+	if to, err := redirect.Location(); err != nil || to.Host != at.Host {
+		t.Errorf("a path that looks like a host leads to %v, %v", to, err)
+	}
+	user.CheckRedirect = nil
 	if status, body := get(t, user, plain, ""); status != http.StatusOK || body != "page /jobs" {
 		t.Errorf("with the cookie: status %d, %q", status, body)
 	}
