@@ -62,6 +62,7 @@ type Config struct {
 	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: ignore it, because the jobs need this process
 	Notes   <-chan string    // messages to show from the implementation of Cluster; may be nil
 
+	Brief   bool      // print one line about a job that succeeds, without its counters
 	NoWait  bool      // fail if the cluster accepts no submission for now; otherwise wait until it does
 	Program string    // executable to upload; empty: the submission has its path
 	Today   time.Time // day for the upload, from the cluster's clock
@@ -92,6 +93,24 @@ func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	}
 	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
 	return s.exitCode(s.run(ctx))
+}
+
+// Do is [Run] for a program that goes on afterwards. It returns the ended jobs, in the order of the plan.
+// An error means that the jobs were not submitted, or that they may still run.
+func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	ended := make([]wire.EndedJob, len(s.jobs))
+	for i := range s.jobs {
+		job := &s.jobs[i]
+		ended[i] = wire.EndedJob{ID: job.ID, State: job.State, Counters: job.Counters, Error: job.Error}
+	}
+	return ended, nil
 }
 
 // Follow shows submitted jobs until all have ended, and returns an exit code as Run does. It stops
@@ -169,9 +188,12 @@ func (s *session) run(ctx context.Context) error {
 	}
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
-		outputs[id] = s.sub.Plan.Jobs[i].Output
+		if step := s.sub.Program.Step; step == nil || step.Result != s.sub.Plan.Jobs[i].Output { // not in a driver's session
+			outputs[id] = s.sub.Plan.Jobs[i].Output
+		}
 	}
 	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
+	s.display.brief = s.Brief
 	if len(s.ids) > 1 {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}

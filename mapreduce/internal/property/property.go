@@ -37,6 +37,7 @@ const (
 const (
 	Reduces           = "mapreduce.job.reduces"
 	Keep              = "quern.flow.keep"
+	EmbeddedDir       = "quern.embedded.dir"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
 )
