@@ -175,7 +175,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
 		return err
 	}
-	if s.Program != "" {
+	if s.Program != "" && s.sub.Program.Hash == "" { // otherwise it was uploaded for an earlier submission
 		if err := Upload(s.FS, s.Staging, s.Today, s.Program, &s.sub.Program); err != nil {
 			return err
 		}

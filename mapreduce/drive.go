@@ -19,13 +19,25 @@ import (
 //
 // The exit code is 0 if drive returns nil, 2 for bad usage, 1 otherwise.
 func Drive(drive func(d *Driver) error, definitions ...Defined) {
-	var all []bridge.Definition
+	os.Exit(program.Drive(driving(drive, definitions), bridged(definitions)))
+}
+
+func driving(drive func(d *Driver) error, definitions []Defined) func(context.Context, *program.Driving) error {
+	return func(ctx context.Context, d *program.Driving) error {
+		return drive(&Driver{Context: ctx, Inputs: d.Inputs, Output: d.Output, driving: d, definitions: definitions})
+	}
+}
+
+func bridged(definitions []Defined) (all []bridge.Definition) {
 	for _, def := range definitions {
 		all = append(all, def.(bridge.Definition))
 	}
-	os.Exit(program.Drive(func(ctx context.Context, d *program.Driving) error {
-		return drive(&Driver{Context: ctx, Inputs: d.Inputs, Output: d.Output, driving: d, definitions: definitions})
-	}, all))
+	return all
+}
+
+// RunInProcess is for package mrtest, not for authors of jobs.
+func RunInProcess(ctx context.Context, s bridge.Settings, drive func(d *Driver) error, definitions ...Defined) error {
+	return program.DriveInProcess(ctx, s, driving(drive, definitions), bridged(definitions))
 }
 
 // Driver runs the jobs of a program. It is also a context, which ends when the user interrupts the

@@ -58,6 +58,9 @@ func (t *tool) run(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", errorText(err))
 		return exitUsage
 	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
 	return t.exitCode("run", set, err)
 }
 
@@ -123,10 +126,14 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		return err
 	}
 	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
+	drives := len(sub.Program.Drives) > 0
+	if cluster == nil && drives {
+		return t.driveAlone(exe, sub.Program.Args)
+	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)
 	}
-	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil {
+	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil { // a driver's plan is empty
 		return err
 	}
 	t.warnIgnored(*f.settings, status.Scheduling)
@@ -138,6 +145,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	}
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
+	if drives {
+		cfg.Brief = true
+		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
+	}
 	return exitError(client.Run(ctx, cfg, sub))
 }
 
@@ -148,16 +159,21 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 		args = append(args, "-D", p)
 	}
 	sub, err := client.Plan(ctx, exe, append(args, f.args...), t.stderr)
-	if err != nil {
-		return nil, err
+	if err != nil || len(sub.Program.Drives) > 0 {
+		return sub, err
 	}
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
+	return sub, t.settle(f, sub)
+}
+
+// settle sets the owner and the settings of a submission.
+func (t *tool) settle(f *runFlags, sub *wire.Submission) (err error) {
 	sub.Owner = userName(f.identity, t.getenv)
 	began := f.began.Add(f.clockAhead)
 	if sub.Settings, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
-		return nil, usagef("%v", err)
+		return usagef("%v", err)
 	}
 	if d := sub.Settings.Deadline; d != 0 { // an absolute time, which building and uploading do not postpone
 		sub.DeadlineAt = began.Add(d).UnixMilli()
@@ -165,7 +181,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
 	}
-	return sub, nil
+	return nil
 }
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.

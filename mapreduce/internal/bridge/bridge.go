@@ -20,6 +20,7 @@ type Settings struct {
 	Defaults  map[string]string // of properties that neither the job nor Properties sets
 	NoCombine bool              // run without combiners, to check that the output stays the same
 	Text      bool              // write lines instead of the jobs' formats
+	Session   string            // -session of a driver
 }
 
 // Compiled is a job or flow as functions on bytes.

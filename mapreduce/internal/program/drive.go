@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -34,53 +35,105 @@ type Driving struct {
 // Drive runs a program that drives jobs of these definitions, and returns the exit code. It calls drive
 // in the client, never in a worker.
 func Drive(drive func(context.Context, *Driving) error, definitions []bridge.Definition) int {
-	byName := make(map[string]bridge.Definition)
-	for _, def := range definitions {
-		if byName[def.Name()] != nil {
-			return fail(fmt.Errorf("two definitions given to mapreduce.Drive are named %s", def.Name()))
-		}
-		byName[def.Name()] = def
+	p, names, err := newDriver(definitions)
+	if err != nil {
+		return fail(err)
 	}
-	names := slices.Sorted(maps.Keys(byName))
-	p := &program{build: func(step *wire.Step) (bridge.Compiler, error) {
-		switch {
-		case step == nil:
-			return nil, errors.New("the program drives jobs, but the submission is of a program that calls mapreduce.Main: it was made by another program")
-		case byName[step.Definition] == nil:
-			return nil, fmt.Errorf("definition %s was not given to mapreduce.Drive, which has %s", step.Definition, strings.Join(names, ", "))
-		}
-		return byName[step.Definition].Build(step.Params)
-	}}
 	mode, code := p.start(drives)
 	if code >= 0 {
 		return code
 	}
-	dir, err := os.Getwd()
+	described, err := p.describe(os.Args[1:], names)
 	if err != nil {
-		return fail(fmt.Errorf("find the working directory: %w", err))
-	}
-	if err := p.checkDriver(names); err != nil {
 		return fail(err)
 	}
-	plan := &wire.Submission{Program: wire.Program{Args: os.Args[1:], Flags: p.flags.record(), Dir: dir, Drives: names}}
 	if mode == planMode {
-		return writePlan(plan)
+		return writePlan(&wire.Submission{Program: *described})
 	}
-	return p.drive(mode, plan.Program, drive)
+	ctx, signals, stop := client.Interrupts(context.Background())
+	defer stop()
+	if mode == driveMode {
+		cluster, err := connect()
+		if err != nil {
+			return fail(err)
+		}
+		err = p.drive(ctx, cluster, described, drive)
+		return exitCode(errors.Join(err, cluster.close()))
+	}
+	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp)
+	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
+	return exitCode(errors.Join(err, steps.Close()))
 }
 
-// checkDriver checks flags before the first step.
-func (p *program) checkDriver(names []string) error {
+// DriveInProcess is Drive for tests: it takes settings instead of the command line, runs all attempts in
+// this process, and prints nothing. Inputs are one path each, without commas.
+func DriveInProcess(ctx context.Context, s bridge.Settings, drive func(context.Context, *Driving) error, definitions []bridge.Definition) error {
+	p, names, err := newDriver(definitions)
+	if err != nil {
+		return err
+	}
+	p.quiet = true
+	if p.flags, err = newJobFlags(flag.NewFlagSet("driver", flag.ContinueOnError), drives); err != nil {
+		return err
+	}
+	p.flags.parsed = true
+	p.flags.input, p.flags.output, p.flags.session = strings.Join(s.Inputs, ","), s.Output, s.Session
+	p.flags.properties = maps.Clone(s.Properties)
+	if p.flags.properties == nil {
+		p.flags.properties = make(map[string]string)
+	}
+	p.flags.properties[property.InProcess] = "true"
+	described, err := p.describe(nil, names)
+	if err != nil {
+		return err
+	}
+	steps := embedded.NewSteps(p.load, io.Discard, nil, nil)
+	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
+	return errors.Join(err, steps.Close())
+}
+
+// newDriver returns the program, and the names of the definitions.
+func newDriver(definitions []bridge.Definition) (*program, []string, error) {
+	byName := make(map[string]bridge.Definition)
+	for _, def := range definitions {
+		if byName[def.Name()] != nil {
+			return nil, nil, fmt.Errorf("two definitions given to mapreduce.Drive are named %s", def.Name())
+		}
+		byName[def.Name()] = def
+	}
+	names := slices.Sorted(maps.Keys(byName))
+	return &program{build: func(step *wire.Step) (bridge.Compiler, error) {
+		switch {
+		case step == nil:
+			return nil, errors.New("the program drives jobs, but the submission is of a program that calls mapreduce.Main")
+		case byName[step.Definition] == nil:
+			return nil, fmt.Errorf("definition %s was not given to mapreduce.Drive, which has %s", step.Definition, strings.Join(names, ", "))
+		}
+		return byName[step.Definition].Build(step.Params)
+	}}, names, nil
+}
+
+// describe checks the flags, and describes the program for submissions.
+func (p *program) describe(args, names []string) (*wire.Program, error) {
 	for given := range p.flags.properties {
 		if i := strings.LastIndexByte(given, ':'); i >= 0 && !slices.Contains(names, given[:i]) {
-			return bridge.Usagef("-D %s: there is no definition %q; the program has %s", given, given[:i], strings.Join(names, ", "))
+			return nil, bridge.Usagef("-D %s: there is no definition %q; the program has %s", given, given[:i], strings.Join(names, ", "))
 		}
 	}
-	if s := p.flags.session; s != "" && (strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || len(s) > 100) {
-		return bridge.Usagef("-session %q: a name has letters, digits, - and _ only, at most 100", s)
+	if s := p.flags.session; strings.Trim(s, sessionLetters) != "" || len(s) > maxSession {
+		return nil, bridge.Usagef("-session %q: a name has letters, digits, - and _ only, at most %d", s, maxSession)
 	}
-	return nil
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	return &wire.Program{Args: args, Flags: p.flags.record(), Dir: dir, Drives: names}, nil
 }
+
+const (
+	sessionLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	maxSession     = 100
+)
 
 // ofDefinition returns the properties of -D without those for other definitions.
 func ofDefinition(properties map[string]string, definition string) map[string]string {
@@ -93,50 +146,38 @@ func ofDefinition(properties map[string]string, definition string) map[string]st
 	return own
 }
 
-// drive calls the driver function, embedded or for a client.
-func (p *program) drive(mode string, program wire.Program, drive func(context.Context, *Driving) error) int {
-	ctx, signals, stop := client.Interrupts(context.Background())
-	defer stop()
+// drive calls the driver function.
+func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *wire.Program, drive func(context.Context, *Driving) error) error {
 	inputs, err := splitList(p.flags.input)
 	if err != nil {
-		return fail(bridge.Usagef("-input %q: %w", p.flags.input, err))
+		return bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
-	cfg := driver.Config{
+	d := driver.New(driver.Config{
+		Cluster:    cluster,
 		FS:         builtin.FileSystems(),
 		Session:    p.flags.session,
 		Program:    ownHash,
-		Flags:      program.Flags,
-		Note:       func(text string) { fmt.Fprintln(os.Stderr, client.Visible(text)) },
-		Submission: func(step *wire.Step) (*wire.Submission, error) { return p.step(program, step) },
-	}
-	end := func() error { return nil }
-	if mode == driveMode {
-		remote, err := connect()
-		if err != nil {
-			return fail(err)
-		}
-		cfg.Cluster, end = remote, remote.close
-	} else {
-		steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp)
-		cfg.Cluster, end = &embeddedSteps{steps, p.flags.session != ""}, steps.Close
-	}
-	d := driver.New(cfg)
-	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output, FS: cfg.FS})
+		Flags:      described.Flags,
+		Note:       p.note,
+		Submission: func(step *wire.Step) (*wire.Submission, error) { return p.step(*described, step) },
+	})
+	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output, FS: d.FS})
 	if failed := d.Err(); failed != nil {
 		err = failed
 	}
-	if p.mu.Lock(); err == nil && len(inputs) > 0 && !p.readsInput {
-		d.Note("warning: no step has read -input")
-	}
+	p.mu.Lock()
+	unread := err == nil && len(inputs) > 0 && !p.readsInput
 	p.mu.Unlock()
-	code := 0
-	if err != nil {
-		code = fail(err)
+	if unread {
+		p.note("warning: no step has read -input")
 	}
-	if err := errors.Join(d.Close(err != nil), end()); err != nil {
-		return max(code, fail(err))
+	return errors.Join(err, d.Close(err != nil))
+}
+
+func (p *program) note(text string) {
+	if !p.quiet {
+		fmt.Fprintln(os.Stderr, client.Visible(text))
 	}
-	return code
 }
 
 // step builds and describes the job of a step.
@@ -144,7 +185,7 @@ func (p *program) step(program wire.Program, step *wire.Step) (*wire.Submission,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	copied := *step
-	program.Step = &copied
+	program.Step, program.Drives = &copied, nil
 	compiled, err := p.compile(program.Dir, step)
 	if err != nil {
 		return nil, err

@@ -102,6 +102,7 @@ func setPath(sub *wire.Submission) error {
 type program struct {
 	build  func(*wire.Step) (bridge.Compiler, error) // the step is nil, except for a driver
 	worker bool                                      // this process is a worker
+	quiet  bool                                      // print no notes
 
 	mu         sync.Mutex // guards what follows: workers within one process share the flags
 	flags      *jobFlags
@@ -181,6 +182,14 @@ func fail(err error) int {
 		return 2
 	}
 	return 1
+}
+
+// exitCode prints an error and returns its exit code, or 0 without an error.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	return fail(err)
 }
 
 func writePlan(sub *wire.Submission) int {
