@@ -1,5 +1,11 @@
 package wire
 
+import "time"
+
+// SessionLease is how long the session of a driver lives after its last change. A running driver
+// changes it often.
+const SessionLease = 24 * time.Hour
+
 // Step is one job of a program that drives jobs: a definition and the values of one run.
 type Step struct {
 	Definition string `msgpack:"Definition"`

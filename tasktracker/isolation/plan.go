@@ -42,6 +42,7 @@ type planner struct {
 	hidden     []string              // without symbolic links
 	kept       []string              // directories of Config.Kept, without symbolic links
 	own        string                // the submission's staging directory, may be in hidden; empty: not local
+	session    string                // of the driver that made the submission, in the staging directory; empty: none, or not local
 	links      map[string]enter.Step // by At
 	binds      map[string]enter.Step // by At
 	last       []enter.Step          // after the covers of hidden directories

@@ -176,7 +176,9 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 	s := &session{fs: dfs.Private(d.FS), name: d.Session, note: d.Note, lost: d.Fail}
 	if s.name == "" {
 		s.dir = dfs.Join(sessions, rand.Text())
-		err = s.make(sessions)
+		if err = s.make(sessions); err == nil {
+			s.renew(ctx, "")
+		}
 	} else {
 		s.dir = dfs.Join(sessions, s.name)
 		err = d.enter(ctx, s, sessions)

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
 )
 
 // Lease is how long a session lives after its last change. A running driver changes it each
 // renewEvery. The job trackers of a cluster remove expired sessions; of embedded runs, the next driver
 // does with [Sweep].
-const Lease = 24 * time.Hour
+const Lease = wire.SessionLease
 
 const (
 	renewEvery = 10 * time.Second
@@ -126,6 +127,10 @@ func (s *session) renew(ctx context.Context, self string) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+			}
+			if s.name == "" {
+				_, _ = s.touch(s.dir) // if it fails, the next tick tries again
+				continue
 			}
 			holder, _, _, err := s.holder() // it also changes the session's directory
 			if err == nil && holder == self {
