@@ -70,14 +70,30 @@ func Drive(ctx context.Context, cfg Driven) (code int, err error) {
 	err = cmd.Wait()
 	close(ended)
 	endGroup(cmd)
-	var exit *exec.ExitError
+	if code, err = programEnd(cfg.Program, err); code != 0 || err != nil {
+		return code, err
+	}
+	return 0, served
+}
+
+// DriveAlone runs a program that drives jobs, without a cluster: it runs its jobs embedded, by itself. It
+// gets Ctrl-C from the terminal too. DriveAlone returns its exit code.
+func DriveAlone(exe string, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
+	cmd := exec.Command(exe, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	return programEnd(exe, cmd.Run())
+}
+
+// programEnd returns the exit code of a program, which has printed why it failed.
+func programEnd(program string, err error) (code int, _ error) {
+	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
-		return 0, served
-	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return exit.ExitCode(), nil // the program has printed why
+		return 0, nil
+	case ended && exit.ExitCode() >= 0:
+		return exit.ExitCode(), nil
 	}
-	return 1, fmt.Errorf("%s: %w", cfg.Program, err)
+	return 1, fmt.Errorf("%s: %w", program, err)
 }
 
 // drivenRuns are the submissions of a program that drives jobs.

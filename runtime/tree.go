@@ -17,7 +17,7 @@ import (
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
 //	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
-//	OUT/_types                       types of the records, if they are binary; see types.go
+//	OUT/_types                       types of the records, if they are binary; see stored.go
 //	OUT/_SUCCESS                     empty, written when all files are in place
 //
 // OUT appears and disappears as a whole. A setup attempt builds it in a directory of its

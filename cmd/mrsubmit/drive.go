@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -13,34 +11,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// driveAlone starts a program that drives jobs, without a cluster: it runs the jobs embedded, by itself.
-// It gets Ctrl-C from the terminal too.
-func (t *tool) driveAlone(exe string, args []string) error {
-	cmd := exec.Command(exe, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, t.stderr
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
-		return exitCode(exit.ExitCode())
-	}
-	return err
-}
-
 // exitCode is the exit code of a program that has printed why.
 type exitCode int
 
 func (exitCode) Error() string { return "the program has printed why it failed" }
 
+func programError(code int, err error) error {
+	if err == nil && code != 0 {
+		return exitCode(code)
+	}
+	return err
+}
+
 // driveCluster runs a program that drives jobs, and its jobs on a cluster.
 func (t *tool) driveCluster(ctx context.Context, f *runFlags, cfg client.Config, status *web.Cluster, args []string) error {
 	c := &clusterDriver{tool: t, flags: f, cfg: cfg, status: status}
-	code, err := client.Drive(ctx, client.Driven{
+	return programError(client.Drive(ctx, client.Driven{
 		Program: cfg.Program, Args: args, Sessions: dfs.Join(cfg.Staging, wire.StagingSessions),
 		Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp, Run: c.run,
-	})
-	if err == nil && code != 0 {
-		err = exitCode(code)
-	}
-	return err
+	}))
 }
 
 // clusterDriver runs the submissions of a program that drives jobs.

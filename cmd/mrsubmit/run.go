@@ -128,7 +128,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
 	drives := len(sub.Program.Drives) > 0
 	if cluster == nil && drives {
-		return t.driveAlone(exe, sub.Program.Args)
+		return programError(client.DriveAlone(exe, sub.Program.Args, t.stdin, t.stdout, t.stderr))
 	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)

@@ -75,17 +75,15 @@ func (c *fakeCluster) left(t *testing.T) (names []string) {
 	return names
 }
 
-// loop runs steps with the numbers from 0 to n-1 as parameters, each of which the definition runs twice.
+// loop runs 2·n steps. Four of them have the same parameters.
 func loop(t *testing.T, d *Driver, n int) (all []*Result) {
 	t.Helper()
-	for i := range n {
-		for range 2 {
-			r, err := d.Step(t.Context(), "step", fmt.Append(nil, i/2))
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, r)
+	for i := range 2 * n {
+		r, err := d.Step(t.Context(), "step", fmt.Append(nil, i/4))
+		if err != nil {
+			t.Fatal(err)
 		}
+		all = append(all, r)
 	}
 	return all
 }
@@ -123,7 +121,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResultLost: a step whose result others have removed runs again.
+// TestResultLost: a step runs again if others have removed its result.
 func TestResultLost(t *testing.T) {
 	c := &fakeCluster{fs: mem.New(1 << 20)}
 	first := c.driver("s", "p")
@@ -223,7 +221,7 @@ func TestHeld(t *testing.T) {
 		}
 		first.session.renew(t.Context(), "first")
 		synctest.Wait()
-		time.Sleep(2 * renewEvery)
+		<-time.After(2 * renewEvery)
 		if err := first.Err(); err == nil || !strings.Contains(err.Error(), "was taken over by process") {
 			t.Errorf("the first driver: %v", err)
 		}

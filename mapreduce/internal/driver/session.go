@@ -70,7 +70,7 @@ func (s *session) enter(ctx context.Context, program string) error {
 		made = []byte(program)
 	}
 	if err == nil && string(made) != program {
-		err = fmt.Errorf("session %s was made by another build of the program, whose results may differ: choose another name with -session, or remove %s", s.name, s.dir)
+		err = fmt.Errorf("session %s was made by another build of the program, and its results may differ: choose another name with -session, or remove %s", s.name, s.dir)
 	}
 	if err != nil {
 		s.leave()

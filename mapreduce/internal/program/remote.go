@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// remote is the cluster of a driver whose client, the process that started this one, submits the jobs.
+// remote is the cluster of a driver that a client has started. The client submits the jobs.
 type remote struct {
 	conn     *wire.Conn
 	sessions string
