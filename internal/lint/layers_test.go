@@ -161,10 +161,11 @@ func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
 	}
+	authors := append([]string{module + "/jobtracker/web", module + "/jobtracker/pages", module + "/jobtracker/replica", module + "/gossip"}, cluster...)
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	for name, never := range map[string][]string{
-		"mapreduce":        cluster,
-		"mapreduce/mrtest": cluster,
+		"mapreduce":        authors,
+		"mapreduce/mrtest": authors,
 		"embedded":         clusterAndTypes,
 		"client":           clusterAndTypes,
 		"runtime":          clusterAndTypes,
