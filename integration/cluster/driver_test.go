@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/quernmr/quern/dfs/local"
@@ -63,4 +64,48 @@ func (c *cluster) numbers(out string) map[string][]float64 {
 		}
 	}
 	return all
+}
+
+// TestDriverStops: when a driver is killed or interrupted, its running job is killed too. Started again with
+// its session, it runs only the other steps. Its session is removed when it succeeds.
+func TestDriverStops(t *testing.T) {
+	c := start(t, small)
+	in := filepath.Join(c.dir, "in")
+	write := func(text string) {
+		if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() *trial.Run { return c.mrsubmit("run", c.Program("driven"), "-input", in, "-session", "s") }
+	hangs := func(jobs int) func() bool {
+		return func() bool {
+			ids := c.submitted()
+			return len(ids) == jobs && strings.Contains(c.mrsubmit("status", ids[jobs-1]).Succeed(), "1 running")
+		}
+	}
+	write("a\nhang\n")
+	killed := run()
+	killed.Await("the third job", hangs(3))
+	for _, pid := range processes.Children(killed.Pid()) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	killed.Fail(1, "killed")
+	interrupted := run()
+	interrupted.Await("the third job again", hangs(4))
+	interrupted.Signal(os.Interrupt)
+	interrupted.Fail(1, "got signal", "session s is kept for")
+	list := c.mrsubmit("list").Succeed()
+	if n := strings.Count(list, "killed"); n != 2 {
+		t.Errorf("%d jobs were killed, want 2:\n%s", n, list)
+	}
+	write("b\n")
+	printed := run().Succeed()
+	if want := []string{"step 0 a", "step 1 hang", "step 2 b", "step 3 b"}; !trial.ContainsAll(printed, want) || strings.Contains(printed, "step 0 b") {
+		t.Errorf("the driver printed\n%s", printed)
+	}
+	if n := len(c.submitted()); n != 6 {
+		t.Errorf("%d jobs were submitted, want 6", n)
+	}
 }
