@@ -32,6 +32,7 @@ type Display struct {
 	outputs map[wire.JobID]string
 	started time.Time
 	brief   bool // one line about a job that succeeds soon
+	quiet   bool // only reports of jobs that do not succeed
 
 	shown   map[wire.JobID]*jobOutput
 	warned  map[wire.FlowID]bool // flows with a printed warning about a deadline or SLA
@@ -67,7 +68,17 @@ func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 		d.outputOf(&jobs[i])
 	}
 	for i := range jobs {
-		d.writeLines(&fixed, now, &jobs[i])
+		if !d.quiet {
+			d.writeLines(&fixed, now, &jobs[i])
+		} else if s := d.outputOf(&jobs[i]); jobs[i].State.Ended() && !s.ended {
+			if s.ended = true; jobs[i].State != wire.Succeeded {
+				d.report(&fixed, &jobs[i])
+			}
+		}
+	}
+	if d.quiet {
+		d.out.Write(fixed.Bytes())
+		return
 	}
 	d.paint(now, fixed.Bytes(), jobs)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -37,7 +37,8 @@ type runFlags struct {
 	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
 	noWait      bool               // fail if the cluster accepts no job for now
-	properties  []string           // NAME=VALUE, in order
+	scripted    scripted
+	properties  []string // NAME=VALUE, in order
 	settings    *[][2]string
 	began       time.Time     // deadlines count from this time
 	clockAhead  time.Duration // the cluster's clock minus ours
@@ -77,6 +78,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		f.properties = append(f.properties, p)
 		return nil
 	})
+	f.scripted.declare(set)
 	f.settings = settingFlags(set)
 	rest, err := t.parse(set, args, 1)
 	if err == nil && len(rest) == 0 {
@@ -127,11 +129,14 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	}
 	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
 	drives := len(sub.Program.Drives) > 0
+	if err := f.scripted.check(sub, cluster != nil); err != nil {
+		return err
+	}
 	if cluster == nil && drives {
 		return programError(client.DriveAlone(exe, sub.Program.Args, t.stdin, t.stdout, t.stderr))
 	}
 	if cluster == nil {
-		return t.runEmbedded(ctx, cfg, sub)
+		return t.runEmbedded(ctx, &f.scripted, cfg, sub)
 	}
 	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil { // a driver's plan is empty
 		return err
@@ -146,10 +151,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
 	if drives {
-		cfg.Brief = true
+		cfg.Brief, cfg.Quiet = true, f.scripted.quiet
 		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
 	}
-	return exitError(client.Run(ctx, cfg, sub))
+	return t.runScripted(ctx, &f.scripted, cfg, sub)
 }
 
 // plan runs the job in plan mode, and completes the submission.
@@ -185,17 +190,17 @@ func (t *tool) settle(f *runFlags, sub *wire.Submission) (err error) {
 }
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
-func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Submission) error {
+func (t *tool) runEmbedded(ctx context.Context, s *scripted, cfg client.Config, sub *wire.Submission) error {
 	cluster, err := t.embedded(ctx, sub)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}
 	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
-	code := client.Run(ctx, cfg, sub)
+	err = t.runScripted(ctx, s, cfg, sub)
 	if err := cluster.close(); err != nil {
 		return fmt.Errorf("stop embedded cluster: %w", err)
 	}
-	return exitError(code)
+	return err
 }
 
 // executable returns the absolute path of the job's program. If JOB is a package directory, it

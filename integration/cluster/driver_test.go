@@ -24,6 +24,11 @@ func TestDrivers(t *testing.T) {
 	c := start(t, small)
 	c.checkDriver("pagerank", "a\tb c\nb\tc\nc\ta\nd\tc e\n")
 	c.checkDriver("kmeans", "1 1\n9 9\n5 0\n1 2\n8 9\n6 1\n2 1\n9 8\n5 1\n")
+	c.mrsubmit("run", "-detach", c.Program("driven"), "-input", c.dir).Fail(2, "-detach: the program drives jobs")
+	id := strings.TrimSpace(c.mrsubmit("run", "-detach", c.Program("wordcount"), "-input", filepath.Join(c.dir, "kmeans-in"), "-output", filepath.Join(c.dir, "detached")).Succeed())
+	if !strings.Contains(c.mrsubmit("wait", "-json", id).Succeed(), "succeeded") {
+		t.Errorf("the detached job %s did not succeed", id)
+	}
 	c.checkDriver("components", "1\t2\n3\t2\n7\t8\n3\t4\n9\t9\n8\t6\n")
 }
 
