@@ -27,8 +27,7 @@ type Driven struct {
 }
 
 // Drive starts a program that drives jobs, runs its submissions until it ends, and returns its exit code.
-// If ctx ends, it tells the program to end by closing the pipe to it, and kills the running jobs; GiveUp
-// kills the program.
+// If ctx ends, it interrupts the program, which kills its jobs. GiveUp kills the program.
 func Drive(ctx context.Context, cfg Driven) (code int, err error) {
 	toProgram, out, err := os.Pipe()
 	if err != nil {
@@ -51,7 +50,35 @@ func Drive(ctx context.Context, cfg Driven) (code int, err error) {
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("run %s: %w", cfg.Program, err), in.Close(), out.Close())
 	}
-	ended := make(chan struct{})
+	ended := passInterrupts(ctx, cmd, cfg.GiveUp)
+	s := &drivenRuns{Driven: cfg, conn: wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) }), kill: make(map[int]context.CancelCauseFunc)}
+	served := s.serve(ctx)
+	err = cmd.Wait()
+	close(ended)
+	endGroup(cmd)
+	code, err = programEnd(cfg.Program, err)
+	return code, errors.Join(served, err)
+}
+
+// DriveAlone is Drive without a cluster: the program runs its jobs embedded, by itself.
+func DriveAlone(ctx context.Context, cfg Driven) (code int, err error) {
+	cmd := exec.Command(cfg.Program, cfg.Args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = cfg.Stdin, cfg.Stdout, cfg.Stderr
+	ownGroup(cmd)
+	cmd.Cancel = nil
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("run %s: %w", cfg.Program, err)
+	}
+	ended := passInterrupts(ctx, cmd, cfg.GiveUp)
+	err = cmd.Wait()
+	close(ended)
+	return programEnd(cfg.Program, err)
+}
+
+// passInterrupts tells a program to end when ctx ends, and kills it when giveUp is closed. The caller
+// closes ended when the program has ended.
+func passInterrupts(ctx context.Context, cmd *exec.Cmd, giveUp <-chan struct{}) (ended chan struct{}) {
+	ended = make(chan struct{})
 	go func() {
 		select {
 		case <-ended:
@@ -61,27 +88,11 @@ func Drive(ctx context.Context, cfg Driven) (code int, err error) {
 		}
 		select {
 		case <-ended:
-		case <-cfg.GiveUp:
+		case <-giveUp:
 			endGroup(cmd)
 		}
 	}()
-	s := &drivenRuns{Driven: cfg, conn: wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) }), kill: make(map[int]context.CancelCauseFunc)}
-	served := s.serve(ctx)
-	err = cmd.Wait()
-	close(ended)
-	endGroup(cmd)
-	if code, err = programEnd(cfg.Program, err); code != 0 || err != nil {
-		return code, err
-	}
-	return 0, served
-}
-
-// DriveAlone runs a program that drives jobs, without a cluster: it runs its jobs embedded, by itself. It
-// gets Ctrl-C from the terminal too. DriveAlone returns its exit code.
-func DriveAlone(exe string, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, err error) {
-	cmd := exec.Command(exe, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
-	return programEnd(exe, cmd.Run())
+	return ended
 }
 
 // programEnd returns the exit code of a program, which has printed why it failed.

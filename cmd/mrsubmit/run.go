@@ -133,7 +133,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		return err
 	}
 	if cluster == nil && drives {
-		return programError(client.DriveAlone(exe, sub.Program.Args, t.stdin, t.stdout, t.stderr))
+		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: sub.Program.Args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
 	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, &f.scripted, cfg, sub)
