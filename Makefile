@@ -5,11 +5,11 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps mutants tpch papers
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps mutants tpch papers browser screenshots
 
 # Runs all gating tests, with a summary at the end.
 test:
-	@tools/check.sh gofmt vet 'compose&' 'staticcheck&' 'integration&' 'computed&' unit
+	@tools/check.sh gofmt vet 'compose&' 'staticcheck&' 'browser&' 'integration&' 'computed&' unit
 
 # Runs gofmt and every package's own tests without the race detector, for the edit loop: two
 # minutes.
@@ -32,6 +32,14 @@ lint:
 # Runs jobs as real processes, from the command line to the output.
 integration:
 	@tools/check.sh integration
+
+# Opens the main pages in a headless Chromium. make compat opens all of them.
+browser:
+	@tools/check.sh browser
+
+# Draws the images of README.md and docs/pages.md: needs a Chromium.
+screenshots:
+	cd integration/browser && go test -count=1 -timeout 20m -run '^TestImages$$' . -args -images ../../docs/pages
 
 # Starts a cluster of containers over HDFS to try things: docs/compose.md. HDFS_IMAGE is the
 # image of HDFS; HDFS_IMAGE=build builds one.

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/bench/cluster"
+	"github.com/quernmr/quern/bench/files"
 	"github.com/quernmr/quern/bench/hdfs"
 	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/bench/mix"
@@ -30,7 +31,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), steps.Section(),
+		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), steps.Section(),
 	}
 }
 

@@ -94,6 +94,8 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 				job.Elapsed, err = time.ParseDuration(value)
 			case "ends":
 				job.Prediction, err = parsePrediction(value)
+			case "earliest":
+				job.Prediction.Earliest, err = time.ParseDuration(value)
 			case "unknown":
 				job.Prediction.Unknown = strings.Trim(value, `"`)
 			case "deadline":

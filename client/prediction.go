@@ -53,10 +53,18 @@ func missText(job *wire.JobStatus, elapsed time.Duration) string {
 	}
 	var parts []string
 	if late := job.Prediction.LateBy(&job.Settings); late > 0 && !job.Settings.Late(elapsed) {
-		parts = append(parts, "will miss its deadline by about "+shortTime(late))
+		if job.Prediction.Known() {
+			parts = append(parts, "will miss its deadline by about "+shortTime(late))
+		} else {
+			parts = append(parts, "will probably miss its deadline, by "+shortTime(late)+" or more")
+		}
 	}
 	if step := job.Prediction.Step(&job.Settings); step.After > 0 {
-		parts = append(parts, fmt.Sprintf("will cost %g by its SLA, since it ends later than %s", step.Cost, Duration(step.After)))
+		will := "will"
+		if !job.Prediction.Known() {
+			will = "will probably"
+		}
+		parts = append(parts, fmt.Sprintf("%s cost %g by its SLA, since it ends later than %s", will, step.Cost, Duration(step.After)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -51,10 +51,20 @@ import (
 // Layout has the names of the files that a daemon of one kind makes in its directory.
 type Layout struct {
 	Daemon string   // name in errors, like "task tracker"
-	Marker string   // file name of the marker, like quern-tasktracker
+	Marker string   // file name of the marker, one of Markers
 	Dirs   []string // names of directories, as patterns of [path.Match]
 	Files  []string // names of files, also as patterns
 }
+
+// Markers of the daemons. Jobs in namespaces see no directory with one of them.
+const (
+	JobTracker  = "quern-jobtracker"
+	TaskTracker = "quern-tasktracker"
+	Embedded    = "quern-embedded"
+)
+
+// Markers returns the markers of all daemons.
+func Markers() []string { return []string{JobTracker, TaskTracker, Embedded} }
 
 // LockName is the name of the lock file. The file stays when the directory is closed.
 const LockName = "lock"

@@ -28,7 +28,7 @@ const (
 
 // layout has the names of the files that a cluster makes in its directory.
 var layout = datadir.Layout{
-	Daemon: "embedded cluster", Marker: "quern-embedded",
+	Daemon: "embedded cluster", Marker: datadir.Embedded,
 	Dirs: []string{trackerDir + "*", stagingDir, programDir + "*"},
 }
 

@@ -27,6 +27,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/attemptlog"
+	trackercore "github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -123,6 +125,11 @@ func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
 		}
 	})
 	return trackerEnd, nil
+}
+
+// OpenLog opens a log of an attempt, "stdout" or "stderr", that ran on a task tracker. Close it.
+func (c *Cluster) OpenLog(tracker string, id wire.AttemptID, stream string) (*attemptlog.Text, error) {
+	return attemptlog.Open(filepath.Join(trackercore.LogPath(filepath.Join(c.dir.path, tracker), id), stream))
 }
 
 // startLoop runs a loop until the cluster ends. An error ends the cluster.

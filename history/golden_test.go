@@ -11,10 +11,42 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestGolden pins the bytes of a record without compression: as in files, and as older
-// builds wrote it, with Plans instead of a PlanLog.
+// TestGolden pins the bytes without compression: of a record as in files, and as older builds wrote it, with Plans
+// instead of a PlanLog; and of an index.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/record.txt", map[string]golden.Record{
+		"index": {
+			Value: new(Record), Form: golden.ByPosition,
+			Adjust: func(r any) {
+				*r.(*Record) = *r.(*Record).summary()
+				j := &r.(*Record).Job
+				j.Submitted, j.Prediction, j.Access = 0, wire.Prediction{}, wire.Access{} // not encoded
+			},
+			Encode: func(r any) ([]byte, error) {
+				x := make(index)
+				err := x.add(r.(*Record))
+				data, encodeErr := x.encode()
+				if err = errors.Join(err, encodeErr); err != nil {
+					return nil, err
+				}
+				unpacked, err := inflate(bytes.NewReader(data), indexMagic)
+				return append([]byte(indexMagic), unpacked...), err
+			},
+			Decode: func(data []byte, into any) error {
+				x := make(index)
+				if err := x.decode(bytes.NewReader(packed(data[len(indexMagic):])), nil); err != nil {
+					return err
+				}
+				for job := range x {
+					r, err := x.record(job)
+					if err != nil {
+						return err
+					}
+					*into.(*Record) = *r
+				}
+				return nil
+			},
+		},
 		"older": {
 			Value: new(Record), Form: golden.Msgpack, Encode: wire.Marshal, Decode: wire.Unmarshal,
 		},

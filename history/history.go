@@ -2,6 +2,7 @@
 // Each job has one file below the cluster's staging directory.
 //
 //	<staging>/history/yyyy/mm/dd/<job id>      the UTC day of the job's end
+//	<staging>/history/yyyy/mm/dd/index/<text>  summaries of these jobs
 //
 // A file is first written under another name, then renamed, and never changed. The leader
 // writes it after the job's commit or cleanup attempt, before it writes the job's end to the
@@ -20,6 +21,25 @@
 //
 // A reader ignores unknown fields. It checks lengths before allocating memory: [MaxRecord],
 // [MaxPlanLog].
+//
+// # The index
+//
+// Lists read no records, but the index of each day: a few files with a summary of each job. The writer of a record adds a
+// file with one summary, and merges files of about equal size. No file is changed, so several job trackers may
+// write at a time: two equal summaries do no harm.
+//
+//	+--------+-------------------------------------------------------------------------+
+//	| "qhi1" | gzip of entries: job, length of the rest | head | a Record in msgpack      |
+//	+--------+-------------------------------------------------------------------------+
+//	job    start, number
+//	head   state | time of submission | flow: start, number | owner, pool, name
+//
+// Numbers and the lengths of texts are unsigned varints. The Record lacks the parts that lists do not show. Filters need
+// only the head.
+//
+// The records decide which jobs there are: a list reads the record of a job that has no summary, because its writer
+// died, because an older build wrote it, or because a file of the index is damaged. [Sweep] then adds the
+// summary. It also makes one file of the index of a day that is over. A day expires with its index.
 //
 // # Replay
 //
@@ -59,6 +79,7 @@ type Record struct {
 	Ended     int64                `msgpack:"Ended"`
 	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
 	Omitted   int                  `msgpack:"Unkept"`   // number of attempts missing in Attempts, for very large jobs
+	Usual     [2]Usual             `msgpack:"Usual"`    // of the runs of its name, by phase: maps, reduces
 	Plans     []Planned            `msgpack:"Plans"`    // the job's part of each plan, oldest first
 	Token     string               `msgpack:"Token"`    // the job's token, for its logs; empty: written by a build without tokens
 
@@ -66,6 +87,11 @@ type Record struct {
 	// record, which did not keep the ACL.
 	View    string `msgpack:"View,omitempty"`
 	HasView bool   `msgpack:"HasView,omitempty"`
+
+	Modify  string        `msgpack:"Modify,omitempty"`  // the job's modify ACL; empty: it has none
+	Program *wire.Program `msgpack:"Program,omitempty"` // nil: an older build has written the record
+
+	Curve []wire.CurvePoint `msgpack:"Curve,omitempty"` // bytes over time, oldest first; none: an older build has written the record
 
 	PlanLog          []byte `msgpack:"PlanLog"`    // Plans as encoded in files, see [Record.Unpack]
 	PlansSince       int64  `msgpack:"PlansSince"` // Unix milliseconds; plans before this time are not known; 0: all are known
@@ -112,7 +138,8 @@ func write(f dfs.FS, name string, r *Record) error {
 	if err := create(f, temporary, data); err != nil {
 		return errors.Join(err, remove(f, temporary))
 	}
-	if err := f.RenameFile(temporary, name); err != nil {
+	renamed := f.RenameFile(temporary, name)
+	if err := renamed; err != nil {
 		// Another writer was first, or this rename succeeded but reported an error.
 		if _, statErr := f.Stat(name); statErr == nil {
 			err = nil
@@ -121,7 +148,12 @@ func write(f dfs.FS, name string, r *Record) error {
 			return err
 		}
 	}
-	return f.SyncDir(dfs.Dir(name))
+	if err := f.SyncDir(dfs.Dir(name)); err != nil || renamed != nil {
+		return err
+	}
+	d := day{name: dfs.Dir(name)}
+	_ = d.addToIndex(f, r) // else readers read the record, until Sweep adds it
+	return nil
 }
 
 func create(f dfs.FS, name string, data []byte) error {
@@ -202,6 +234,15 @@ func encode(r *Record) ([]byte, error) {
 }
 
 func decode(from io.Reader) (*Record, error) {
+	body, err := inflate(from, magic)
+	if err != nil {
+		return nil, err
+	}
+	return parse(body)
+}
+
+// inflate unpacks a file that begins with a magic number.
+func inflate(from io.Reader, magic string) ([]byte, error) {
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(from, head); err != nil || string(head) != magic {
 		return nil, fmt.Errorf("%w: it does not begin with %q", ErrNotHistory, magic)
@@ -218,7 +259,7 @@ func decode(from io.Reader) (*Record, error) {
 	case len(body) > MaxRecord:
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrNotHistory, MaxRecord)
 	}
-	return parse(body)
+	return body, nil
 }
 
 func parse(body []byte) (*Record, error) {

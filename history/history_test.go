@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,12 +64,11 @@ func writeRecord(t *testing.T, f dfs.FS, n int, ended time.Time) string {
 
 func listedJobs(t *testing.T, f dfs.FS) []string {
 	t.Helper()
-	entries, err := List(f, staging)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var list []string
-	for _, e := range entries {
+	for e, err := range entries(f, staging) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		list = append(list, e.Day.Format("0102 ")+fmt.Sprint(e.Job.N))
 	}
 	return list
@@ -121,6 +121,9 @@ func TestWritePowerCut(t *testing.T) {
 			}
 			f.PowerCut(rand.New(rand.NewPCG(seed, uint64(calls))))
 			got, err := Read(f, name)
+			if p, pageErr := ReadPage(t.Context(), f, staging, Query{}); pageErr != nil || len(p.Skipped) > 0 || len(p.Records) == 1 != (err == nil) {
+				t.Fatalf("call %d: read %v, listed %+v, %v", calls, err, p, pageErr)
+			}
 			if errors.Is(err, fs.ErrNotExist) && failed != nil && !again {
 				continue
 			}
@@ -168,11 +171,12 @@ func TestSweep(t *testing.T) {
 	f := mem.New(1 << 20)
 	var size int64
 	for i := range 10 {
-		info, err := f.Stat(writeRecord(t, f, i+1, firstDay.AddDate(0, 0, i)))
+		d := day{name: dfs.Dir(writeRecord(t, f, i+1, firstDay.AddDate(0, 0, i)))}
+		bytes, err := d.bytes(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		size = max(size, info.Size)
+		size = max(size, bytes)
 	}
 	now := firstDay.AddDate(0, 0, 9).Add(12 * time.Hour)
 	check := func(what string, keep time.Duration, limit int64, want string) {
@@ -222,6 +226,13 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
+	files, err := filepath.Glob(top + "/staging/history/2026/03/01/index/*")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("%s: %v, %v", files[0], info.Mode(), err)
+	}
 }
 
 // TestSweepEmptiesMonths checks that a month and year are removed with their last day.
@@ -264,7 +275,9 @@ func TestWriteFails(t *testing.T) {
 				if got, err := Read(f, name); err != nil || !reflect.DeepEqual(got, record(1)) {
 					t.Errorf("read %+v, %v", got, err)
 				}
-				if infos, err := f.List(dfs.Dir(name)); err != nil || len(infos) != 1 {
+				infos, err := f.List(dfs.Dir(name))
+				infos = slices.DeleteFunc(infos, func(i dfs.Info) bool { return dfs.Base(i.Name) == indexName })
+				if err != nil || len(infos) != 1 {
 					t.Errorf("left: %v %v", infos, err)
 				}
 			})

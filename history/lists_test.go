@@ -1,9 +1,11 @@
 package history
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
@@ -16,7 +18,7 @@ func TestPages(t *testing.T) {
 	for i := 1; i <= n; i++ {
 		name := writeRecord(t, f, i, firstDay.AddDate(0, 0, i/10))
 		if i%9 == 0 {
-			if err := f.Remove(name); err != nil {
+			if err := errors.Join(f.Remove(name), f.RemoveAll(dfs.Dir(name)+"/index")); err != nil {
 				t.Fatal(err)
 			}
 			w, err := f.Create(name)

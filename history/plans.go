@@ -250,15 +250,17 @@ func (r *planReader) difference() int64 {
 	return n
 }
 
-func (r *planReader) text() string {
+func (r *planReader) text() string { return string(r.bytes()) }
+
+func (r *planReader) bytes() []byte {
 	n := r.number()
 	if n > len(r.rest) {
 		r.fail()
-		return ""
+		return nil
 	}
-	text := string(r.rest[:n])
+	data := r.rest[:n]
 	r.rest = r.rest[n:]
-	return text
+	return data
 }
 
 // next decodes the Planned that follows the state s.

@@ -15,8 +15,9 @@ import (
 type Profile struct {
 	Job      wire.JobID
 	Phases   [2]Sums // maps, reduces
-	Read     int64   // bytes of input
-	Shuffled int64   // bytes of map output
+	Usual    [2]Usual
+	Read     int64 // bytes of input
+	Shuffled int64 // bytes of map output
 	Elapsed  time.Duration
 	Reads    wire.Reads // sum of all maps
 }
@@ -107,6 +108,12 @@ func (r *Record) Profile() *Profile {
 			p.Reads.Add(a.Reads)
 		case wire.Reduce:
 			p.Phases[1].Add(a.Tracker, took)
+		}
+	}
+	p.Usual = r.Usual
+	for phase, bytes := range BytesEach(p.Read, r.Job.Maps.Total, p.Shuffled, r.Job.Reduces.Total) {
+		if !p.Usual[phase].Known() { // of an older build
+			p.Usual[phase] = Usual{}.After(&p.Phases[phase].Sum, bytes)
 		}
 	}
 	return p

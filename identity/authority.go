@@ -35,7 +35,8 @@ const (
 	Skew           = time.Hour
 )
 
-const authorityKeyFile = "ca-key.pem"
+// AuthorityKeyFile is the private key in the directory of an authority.
+const AuthorityKeyFile = "ca-key.pem"
 
 // OpenAuthority reads the authority in a directory, or makes a new one.
 func OpenAuthority(dir string, now time.Time) (*Authority, error) {
@@ -54,7 +55,7 @@ func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 }
 
 func (a *Authority) read() error {
-	keyFile := filepath.Join(a.dir, authorityKeyFile)
+	keyFile := filepath.Join(a.dir, AuthorityKeyFile)
 	if err := checkPrivate(keyFile); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (a *Authority) publish() error {
 	defer os.RemoveAll(dir) // if it is not renamed
 	err = errors.Join(
 		a.writeGossip(dir),
-		writeKey(filepath.Join(dir, authorityKeyFile), a.key),
+		writeKey(filepath.Join(dir, AuthorityKeyFile), a.key),
 		writeCert(filepath.Join(dir, AuthorityFile), a.cert.Raw))
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ const ownValidity = 7 * 24 * time.Hour
 // itself, and changed files of the authority are read again.
 func (a *Authority) Identity(p Peer, log *slog.Logger) (*Identity, error) {
 	id := newIdentity(a.dir, log)
-	id.files, id.renews = [3]string{AuthorityFile, authorityKeyFile, GossipFile}, true
+	id.files, id.renews = [3]string{AuthorityFile, AuthorityKeyFile, GossipFile}, true
 	id.ownPair = func() (tls.Certificate, error) {
 		current := &Authority{dir: a.dir}
 		if err := current.read(); err != nil {

@@ -83,6 +83,22 @@ func TestIdentityInMemory(t *testing.T) {
 	}
 }
 
+// TestAutomaticDenyList: a deny list in the authority's directory holds for all daemons that use it.
+func TestAutomaticDenyList(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "authority")
+	automatic(t, dir, Peer{JobTracker, "jt1"}) // makes the authority
+	if err := os.WriteFile(filepath.Join(dir, DeniedFile), []byte("client bob\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, ann, bob := automatic(t, dir, Peer{JobTracker, "jt1"}), automatic(t, dir, Peer{Client, "ann"}), automatic(t, dir, Peer{Client, "bob"})
+	if _, err := connect(server.Server(Client), ann.Dialer(JobTracker)); err != nil {
+		t.Error(err)
+	}
+	if _, err := connect(server.Server(Client), bob.Dialer(JobTracker)); !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("a denied user: %v", err)
+	}
+}
+
 // TestRenewal: a certificate is signed again after half of its validity, and when the clock is set
 // back. Both ends admit each other at any time.
 func TestRenewal(t *testing.T) {

@@ -95,6 +95,7 @@ type Identity struct {
 	self    Peer
 	log     *slog.Logger
 	refused sparselog.Limit // lines about peers that are not admitted
+	told    func(Refusal)   // nil: nothing is told
 	now     func() time.Time
 
 	mu          sync.Mutex

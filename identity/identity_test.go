@@ -274,7 +274,7 @@ func TestAuthorityStays(t *testing.T) {
 	if _, err := connect(one.Server(Client), two.Dialer(JobTracker)); err != nil {
 		t.Error(err)
 	}
-	if err := os.Chmod(filepath.Join(dir, authorityKeyFile), 0o604); err != nil {
+	if err := os.Chmod(filepath.Join(dir, AuthorityKeyFile), 0o604); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenAuthority(dir, now); err == nil || !strings.Contains(err.Error(), "chmod 600") {
@@ -291,7 +291,7 @@ func TestAuthorityStays(t *testing.T) {
 // TestIncompleteAuthority: an authority is made whole or not at all, and files in its directory stay.
 // If it could not be made, the next call makes it. No temporary file stays.
 func TestIncompleteAuthority(t *testing.T) {
-	for _, name := range []string{GossipFile, authorityKeyFile, AuthorityFile} {
+	for _, name := range []string{GossipFile, AuthorityKeyFile, AuthorityFile} {
 		parent, now := t.TempDir(), time.Now()
 		dir := filepath.Join(parent, "authority")
 		blocked := filepath.Join(dir, name)

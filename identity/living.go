@@ -258,6 +258,7 @@ func (id *Identity) mustEnd(c *peerConn) error {
 		c.verified = now
 		if err := id.checkPeer(c.state, c.admitted); err != nil {
 			id.log.Warn("a connection is closed: its peer is no longer admitted", "addr", c.RemoteAddr(), "serial", serialText(cert.SerialNumber), "error", err)
+			id.tell(c.state, c, err, 0, true)
 			return err
 		}
 	}

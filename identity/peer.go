@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -102,7 +103,13 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 		pair, _ := id.current()
 		return pair, nil
 	}
-	return id.claiming(c, admitted)
+	c = id.claiming(c, admitted)
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		own := c.Clone() // which knows the address
+		own.VerifyConnection = func(s tls.ConnectionState) error { return id.admit(s, admitted, hello.Conn) }
+		return own, nil
+	}
+	return c
 }
 
 // Dialer returns the TLS configuration to dial peers with these roles. For a nil Identity it is
@@ -113,7 +120,7 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.InsecureSkipVerify = true // skip host names; VerifyConnection checks authority, time and role
-	c.VerifyConnection = func(s tls.ConnectionState) error { return id.withRemedy(id.admit(s, admitted)) }
+	c.VerifyConnection = func(s tls.ConnectionState) error { return id.withRemedy(id.admit(s, admitted, nil)) }
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
@@ -126,16 +133,28 @@ func (id *Identity) config(admitted []Role) *tls.Config {
 		MinVersion: tls.VersionTLS13,
 		// A resumed session would skip the check of the certificate.
 		SessionTicketsDisabled: true,
-		VerifyConnection:       func(s tls.ConnectionState) error { return id.admit(s, admitted) },
 	}
 }
 
-// admit checks the peer of a connection and logs a refusal, unless there are many.
-func (id *Identity) admit(s tls.ConnectionState, admitted []Role) error {
+// admit checks the peer of a connection, and logs a refusal unless there are many. The connection is nil if this process dialed.
+func (id *Identity) admit(s tls.ConnectionState, admitted []Role, accepted net.Conn) error {
 	err := id.checkPeer(s, admitted)
-	if err != nil {
-		id.refused.Warn(id.log, "a peer is not admitted", "error", err)
+	if err == nil {
+		return nil
 	}
+	suppressed, ok := id.refused.Admit(time.Now())
+	if !ok {
+		return err
+	}
+	args := []any{"error", err}
+	if accepted != nil {
+		args = append(args, "addr", accepted.RemoteAddr())
+		id.tell(s, accepted, err, suppressed, false)
+	}
+	if suppressed > 0 {
+		args = append(args, "suppressed", suppressed)
+	}
+	id.log.Warn("a peer is not admitted", args...)
 	return err
 }
 

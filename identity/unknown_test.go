@@ -103,7 +103,7 @@ func TestManyRefusals(t *testing.T) {
 		w := newWorld(t)
 		refuse := func(n int) {
 			for range n {
-				if err := w.server.admit(tls.ConnectionState{}, []Role{Client}); err == nil {
+				if err := w.server.admit(tls.ConnectionState{}, []Role{Client}, nil); err == nil {
 					t.Fatal("a peer without a certificate is admitted")
 				}
 			}

@@ -13,9 +13,11 @@
 // This package builds the marker's text at run time. Otherwise commands that import it would
 // look like jobs.
 //
-// Invariants
+// # Invariants
 //
-//	J1  Reads have a bounded size, even if a header has a wrong length.
+//	J1  A check allocates less than 8 MiB and reads each byte of the file a few times, whatever the file
+//	    contains: daemons check files of users. It unpacks nothing, and reads no sections. So the check
+//	    needs no process of its own with a limit of memory.
 //	J2  Every error names the file. It matches one of the variables below, or is an
 //	    error of the file system.
 //
@@ -24,11 +26,11 @@ package jobfile
 
 import (
 	"bytes"
-	"debug/buildinfo"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -51,9 +53,14 @@ var (
 	ErrProtocol = errors.New("speaks another protocol")
 	// ErrInterpreter reports a program that needs a missing dynamic loader.
 	ErrInterpreter = errors.New("needs a dynamic loader that is missing")
+	// ErrTooLarge reports a program with more than [MaxSize] bytes.
+	ErrTooLarge = errors.New("is too large")
 	// ErrDirectory reports a directory in place of a file.
 	ErrDirectory = errors.New("is a directory")
 )
+
+// MaxSize is the most bytes of a job program. A task tracker keeps copies of programs in memory or on its disk.
+const MaxSize = 1 << 30
 
 // Info describes an executable file.
 type Info struct {
@@ -61,78 +68,76 @@ type Info struct {
 	Size        int64
 	Mode        os.FileMode
 	Package     string // import path of its main package
-	GoVersion   string // "go1.26.0"
 	GOOS        string
 	GOARCH      string
 	Protocol    int    // from the marker; 0: it has none
 	Interpreter string // path of the dynamic loader; empty: it needs none
 }
 
-// Read describes a Go program. Its errors match fs.ErrNotExist, [ErrDirectory],
-// [ErrNotExecutable], [ErrPlatform] or [ErrNotGo].
-func Read(path string) (*Info, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read job file: %w", err)
-	}
-	defer f.Close()
-	return read(f, path)
-}
-
-// read describes an open file; the path is for messages.
-func read(f *os.File, path string) (*Info, error) {
+// describe describes an open Go program; the path is for messages.
+func describe(f *os.File, path string) (*Info, error) {
 	stat, err := f.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read job file: %w", err)
-	}
-	if stat.IsDir() {
+	case stat.IsDir():
 		return nil, fmt.Errorf("%s %w", path, ErrDirectory)
-	}
-	if !stat.Mode().IsRegular() {
+	case !stat.Mode().IsRegular():
 		return nil, fmt.Errorf("%s %w: not a regular file", path, ErrNotExecutable)
 	}
+	if err := CheckSize(path, stat.Size()); err != nil {
+		return nil, err
+	}
 	info := &Info{Path: path, Size: stat.Size(), Mode: stat.Mode()}
+	return info, info.read(f)
+}
+
+// CheckSize returns [ErrTooLarge] for a program with more than [MaxSize] bytes.
+func CheckSize(path string, size int64) error {
+	if size > MaxSize {
+		return fmt.Errorf("%s %w: it has %d bytes, and a program may have %d: give large data to the job as side files", path, ErrTooLarge, size, int64(MaxSize))
+	}
+	return nil
+}
+
+// read sets the fields that the content of the file has.
+func (info *Info) read(r io.ReaderAt) error {
 	head := make([]byte, 256)
-	n, err := f.ReadAt(head, 0)
+	n, err := r.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read job file: %w", err)
+		return fmt.Errorf("read job file: %w", err)
 	}
 	kind := sniff(head[:n])
 	if !kind.isProgram() {
-		return nil, fmt.Errorf("%s %w: it is %s", path, ErrNotExecutable, kind)
+		return fmt.Errorf("%s %w: it is %s", info.Path, ErrNotExecutable, kind)
 	}
-	if err := info.build(f, kind); err != nil {
-		return nil, err
+	if err := info.build(r, kind); err != nil {
+		return err
 	}
 	if kind == formatELF {
-		if info.Interpreter, err = interpreter(f); err != nil {
-			return nil, fmt.Errorf("%s %w: %w", path, ErrNotExecutable, err)
+		if info.Interpreter, err = interpreter(r); err != nil {
+			return fmt.Errorf("%s %w: %w", info.Path, ErrNotExecutable, err)
 		}
 	}
-	if info.Protocol, err = protocol(f); err != nil {
-		return nil, fmt.Errorf("read job file: %w", err)
+	if info.Protocol, err = protocol(r); err != nil {
+		return fmt.Errorf("read job file: %w", err)
 	}
-	return info, nil
+	return nil
 }
 
 // build sets the fields from the Go linker's build information.
-func (info *Info) build(f *os.File, kind format) error {
+func (info *Info) build(r io.ReaderAt, kind format) error {
 	if kind != native() {
 		return fmt.Errorf("%s %w: it is %s, this one runs %s/%s", info.Path, ErrPlatform, kind, runtime.GOOS, runtime.GOARCH)
 	}
-	build, err := buildinfo.Read(f)
+	text, err := moduleInfo(r, kind)
 	if err != nil {
+		return fmt.Errorf("%s %w: %w", info.Path, ErrNotGo, err)
+	}
+	if text == "" {
 		return fmt.Errorf("%s %w: it is %s without Go's build information", info.Path, ErrNotGo, kind)
 	}
-	info.Package, info.GoVersion = build.Path, build.GoVersion
-	for _, s := range build.Settings {
-		switch s.Key {
-		case "GOOS":
-			info.GOOS = s.Value
-		case "GOARCH":
-			info.GOARCH = s.Value
-		}
-	}
+	info.Package, info.GOOS, info.GOARCH = field(text, "path\t"), setting(text, "GOOS"), setting(text, "GOARCH")
 	return nil
 }
 
@@ -165,7 +170,7 @@ func Check(path string) (*Info, error) {
 
 // CheckFile is Check for an open file; the name is for its errors.
 func CheckFile(f *os.File, name string) (*Info, error) {
-	info, err := read(f, name)
+	info, err := describe(f, name)
 	if err != nil {
 		return nil, err
 	}
@@ -185,19 +190,20 @@ func CheckFile(f *os.File, name string) (*Info, error) {
 const maxInterpreter = 4096
 
 func interpreter(r io.ReaderAt) (string, error) {
-	file, err := elf.NewFile(r)
+	progs, err := segments(r)
 	if err != nil {
-		return "", fmt.Errorf("damaged ELF header: %w", err)
+		return "", err
 	}
-	for _, prog := range file.Progs {
-		if prog.Type != elf.PT_INTERP {
+	for _, p := range progs {
+		if elf.ProgType(p.Type) != elf.PT_INTERP {
 			continue
 		}
-		text := make([]byte, min(prog.Filesz, maxInterpreter))
-		if _, err := prog.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
+		text := make([]byte, min(p.Filesz, maxInterpreter))
+		n, err := r.ReadAt(text, int64(min(p.Off, math.MaxInt64)))
+		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("path of the dynamic loader: %w", err)
 		}
-		path, _, _ := bytes.Cut(text, []byte{0})
+		path, _, _ := bytes.Cut(text[:n], []byte{0})
 		return string(path), nil
 	}
 	return "", nil

@@ -2,8 +2,13 @@ package jobfile
 
 import (
 	"bytes"
+	"compress/zlib"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +18,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // program returns the source of a Go program that contains a text.
@@ -207,4 +214,143 @@ func TestBuild(t *testing.T) {
 	if err := Build(t.Context(), filepath.Join(dir, "job"), out, os.Stderr); !errors.Is(err, ErrNoGo) {
 		t.Errorf("without a go command: %v", err)
 	}
+}
+
+// checkBound is J1.
+var checkBound = membound.Bound{Free: 8 << 20}
+
+// TestCompressedSections: a program may have sections that unpack to much more than the file. The check does not
+// unpack them.
+func TestCompressedSections(t *testing.T) {
+	if native() != formatELF {
+		t.Skip("only ELF files have compressed sections")
+	}
+	program, err := os.ReadFile(compile(t, program(string(marker())+"2\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unpacked = 256 << 20
+	var packed bytes.Buffer
+	w := zlib.NewWriter(&packed)
+	if _, err := io.CopyN(w, zeros{}, unpacked); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The names of sections are in the second of two sections, which is compressed.
+	begin := len(program)
+	chdr := elf.Chdr64{Type: uint32(elf.COMPRESS_ZLIB), Size: unpacked, Addralign: 1}
+	names := elf.Section64{Type: uint32(elf.SHT_STRTAB), Flags: uint64(elf.SHF_COMPRESSED), Off: uint64(begin), Size: uint64(binary.Size(chdr) + packed.Len())}
+	program = append(write(t, program, chdr), packed.Bytes()...)
+	binary.LittleEndian.PutUint64(program[0x28:], uint64(len(program))) // Shoff
+	binary.LittleEndian.PutUint16(program[0x3c:], 2)                    // Shnum
+	binary.LittleEndian.PutUint16(program[0x3e:], 1)                    // Shstrndx
+	program = write(t, program, [2]elf.Section64{{}, names})
+	path := writeFile(t, filepath.Join(t.TempDir(), "bomb"), string(program), 0o755)
+	checkBound.Check(t, 0, func() {
+		if _, err := Check(path); err != nil { // it would run
+			t.Error(err)
+		}
+	})
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func write(t *testing.T, to []byte, v any) []byte {
+	t.Helper()
+	to, err := binary.Append(to, binary.LittleEndian, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestBuildInformation: the build information is that which package debug/buildinfo finds, also without a look at
+// the segments of ELF.
+func TestBuildInformation(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{self, compile(t, program("none"))} {
+		want, err := buildinfo.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, kind := range []format{native(), formatPE} {
+			text, err := moduleInfo(f, kind)
+			if err != nil || field(text, "path\t") != want.Path || setting(text, "GOOS") != runtime.GOOS || setting(text, "GOARCH") != runtime.GOARCH {
+				t.Errorf("%s as %v: %v, %q", path, kind, err, text)
+			}
+		}
+	}
+}
+
+// TestTooLarge: a program that is too large is refused before it is read.
+func TestTooLarge(t *testing.T) {
+	path := writeFile(t, filepath.Join(t.TempDir(), "large"), elfHeader, 0o755)
+	if err := os.Truncate(path, MaxSize+1); err != nil {
+		t.Skipf("no large files here: %v", err)
+	}
+	wantError(t, path, ErrTooLarge, "a program may have 1073741824")
+}
+
+// segmented returns an ELF file with segments that are all writable and contain the whole file.
+func segmented(t testing.TB, class elf.Class, n int, rest string) []byte {
+	head := elf.Header64{Ident: [elf.EI_NIDENT]byte([]byte(elfHeader)[:16]), Phoff: 64, Phentsize: 56, Phnum: uint16(n)}
+	prog := elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_W), Filesz: 1 << 62}
+	file, err := binary.Append(nil, binary.LittleEndian, head)
+	for range n {
+		file, _ = binary.Append(file, binary.LittleEndian, prog)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file[elf.EI_CLASS] = byte(class)
+	return append(file, rest...)
+}
+
+// FuzzRead: no file makes the check allocate much memory or search without end.
+func FuzzRead(f *testing.F) {
+	long := string(binary.AppendUvarint(nil, maxInfo))
+	magic := infoMagic + "\x08\x02" + strings.Repeat("\x00", 16)
+	f.Add([]byte(elfHeader))
+	f.Add(segmented(f, elf.ELFCLASS64, 2, magic+"\x01g"+long))
+	f.Add(segmented(f, elf.ELFCLASS64, maxSegments+1, ""))
+	f.Add(segmented(f, elf.ELFCLASS32, 1, ""))
+	f.Add(segmented(f, elf.ELFCLASS64, maxSegments, strings.Repeat(magic+"\x01g"+long+strings.Repeat("\x00", 11), 100)))
+	f.Add(segmented(f, elf.ELFCLASS64, 1, magic+"\x01g\x40"+strings.Repeat("x", 16)+"path\ta\nbuild\tGOOS=linux\n"+strings.Repeat("x", 64)))
+	f.Add([]byte("MZ\x00" + strings.Repeat("x", 13) + magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkBound.Check(t, 0, func() {
+			r := &counted{r: bytes.NewReader(data)}
+			info := &Info{Path: "file"}
+			if err := info.read(r); err != nil && !strings.Contains(err.Error(), "file") {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			if most := int64(4<<20 + 4*len(data) + maxSegments*chunk); r.n > most {
+				t.Errorf("it read %d bytes of %d", r.n, len(data))
+			}
+		})
+	})
+}
+
+// counted counts the bytes read.
+type counted struct {
+	r io.ReaderAt
+	n int64
+}
+
+func (c *counted) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := c.r.ReadAt(p, offset)
+	c.n += int64(n)
+	return n, err
 }

@@ -36,6 +36,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil || !m.Leads || m.Census == nil || m.Census.Trackers.Usable != 1 || m.Census.Phases[0].Slots != 2 {
 		t.Fatalf("metrics %+v of %+v, %v", m, m.Census, err)
 	}
+	waitFor(t, "a plan to be counted", func() bool { plans := m.Plans.Distribution(); return plans.Total() > 0 }) // the job may end before
 	steps, waits, plans := m.Steps.Distribution(), m.Waits.Distribution(), m.Plans.Distribution()
 	if steps.Total() == 0 || waits.Total() == 0 || plans.Total() == 0 {
 		t.Errorf("%d Steps, %d messages and %d plans are counted", steps.Total(), waits.Total(), plans.Total())

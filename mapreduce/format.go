@@ -2,20 +2,41 @@ package mapreduce
 
 import (
 	"fmt"
+	"io"
 	"reflect"
 
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Format encodes the records of an output. Use [Text], [Raw] or [Binary], or implement
-// your own.
+// Format encodes the records of an output. Use [Text], [Raw] or [Binary], a package below
+// formats, or implement [RecordFormat] or [FileFormat].
 type Format interface {
 	// Name identifies the format in the job's description: lower case, no blanks.
 	Name() string
+}
+
+// RecordFormat is a Format with records that follow each other, with nothing between them,
+// before the first or after the last one. The job's codec compresses its files.
+type RecordFormat interface {
+	Format
 	// AppendRecord appends one record to dst. Key and value are as Text would print
 	// them, and nil if their type is struct{}.
 	AppendRecord(dst, key, value []byte) []byte
+}
+
+// FileFormat is a Format with a structure of its own for files of records with keys of type
+// K and values of type V. A method Suffix() string gives the names of its files a suffix.
+type FileFormat[K, V any] interface {
+	Format
+	// Create begins a file. Properties of the task can say how; see [Task.Property].
+	Create(t *Task, file io.Writer) (FileWriter[K, V], error)
+}
+
+// FileWriter writes records to a file. Close completes its content.
+type FileWriter[K, V any] interface {
+	Write(key K, value V) error
+	Close() error
 }
 
 // Text writes each record as a line: key, tab, value. It leaves out a key or value of
@@ -68,22 +89,24 @@ func (Binary) AppendRecord(dst, key, value []byte) []byte {
 
 // newWriter returns the emit function of an output: it formats and writes records.
 func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V]) (func(K, V), error) {
+	if f, ok := t.job.format.(FileFormat[K, V]); ok {
+		return newFileWriter(t, output, f)
+	}
 	out, err := t.host.open(output)
 	if err != nil {
 		return nil, err
 	}
-	lateErr := errLateEmit
-	if output != "" {
-		lateErr = errLateWrite
-	}
+	lateErr := lateErrOf(output)
 	var format func(dst []byte, k K, v V) []byte
 	switch f := t.job.format.(type) {
 	case Text:
 		format = textFormat(key, value, t.Property(property.TextSeparator))
 	case Binary:
 		format = binaryFormat(key, value)
-	default:
+	case RecordFormat:
 		format = customFormat(f, key, value)
+	default:
+		return nil, mrruntime.Fatal(unsuitable(f, key.name, value.name))
 	}
 	var buf []byte
 	return func(k K, v V) {
@@ -96,6 +119,41 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 			t.fail(err)
 		}
 	}, nil
+}
+
+// newFileWriter returns the emit function of an output in a format with structure.
+func newFileWriter[K, V any](t *Task, output string, f FileFormat[K, V]) (func(K, V), error) {
+	suffix := ""
+	if s, ok := f.(interface{ Suffix() string }); ok {
+		suffix = s.Suffix()
+	}
+	var file FileWriter[K, V]
+	out, err := t.host.container(output, suffix, func(w io.Writer) (end func() error, err error) {
+		if file, err = f.Create(t, w); err != nil {
+			return nil, err
+		}
+		return file.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	lateErr := lateErrOf(output)
+	return func(k K, v V) {
+		if !t.open {
+			t.rejectLate(lateErr)
+			return
+		}
+		if err := out.Counted(file.Write(k, v)); err != nil {
+			t.fail(err)
+		}
+	}, nil
+}
+
+func lateErrOf(output string) error {
+	if output != "" {
+		return errLateWrite
+	}
+	return errLateEmit
 }
 
 func textFormat[K, V any](key *codec[K], value *codec[V], separator string) func([]byte, K, V) []byte {
@@ -117,7 +175,7 @@ func binaryFormat[K, V any](key *codec[K], value *codec[V]) func([]byte, K, V) [
 	}
 }
 
-func customFormat[K, V any](f Format, key *codec[K], value *codec[V]) func([]byte, K, V) []byte {
+func customFormat[K, V any](f RecordFormat, key *codec[K], value *codec[V]) func([]byte, K, V) []byte {
 	kbuf, vbuf := []byte{}, []byte{} // not nil, which means a struct{}
 	return func(dst []byte, k K, v V) []byte {
 		kbuf, vbuf = key.text(kbuf[:0], k), value.text(vbuf[:0], v)
@@ -134,17 +192,24 @@ func customFormat[K, V any](f Format, key *codec[K], value *codec[V]) func([]byt
 
 // checkFormat returns an error if the format cannot write records of these types.
 func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
-	raw, ok := f.(Raw)
-	if !ok {
+	switch f := f.(type) {
+	case Raw:
+		if !rawType[V]() {
+			return fmt.Errorf("format raw writes the bytes of strings and []byte, but values are %s", typeName(v))
+		}
+		if f.Keys && !rawType[K]() {
+			return fmt.Errorf("format raw writes the bytes of strings and []byte, but keys are %s", typeName(k))
+		}
+		return nil
+	case FileFormat[K, V], RecordFormat:
 		return nil
 	}
-	if !rawType[V]() {
-		return fmt.Errorf("format raw writes the bytes of strings and []byte, but values are %s", typeName(v))
-	}
-	if raw.Keys && !rawType[K]() {
-		return fmt.Errorf("format raw writes the bytes of strings and []byte, but keys are %s", typeName(k))
-	}
-	return nil
+	return unsuitable(f, typeName(k), typeName(v))
+}
+
+// unsuitable is the error of a format for records of other types.
+func unsuitable(f Format, key, value string) error {
+	return fmt.Errorf("format %s (%T) does not write records of %s and %s", f.Name(), f, key, value)
 }
 
 // rawType reports whether Text prints values of a type as their own bytes.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -54,6 +55,11 @@ func (b *jobRunner) run(c bridge.Compiler) (map[string]string, error) {
 		if err := r.run(); err != nil {
 			return nil, err
 		}
+		for _, end := range r.ends {
+			if err := end(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	out := make(map[string]string)
 	for name, buf := range b.written {
@@ -67,6 +73,7 @@ type jobRun struct {
 	plan  *wire.JobPlan
 	plans []wire.JobPlan
 	code  jobCode
+	ends  []func() error // of the files of a FileFormat
 }
 
 func (r *jobRun) task(kind wire.Kind, n int, cuts [][]byte) *mrruntime.Task {
@@ -378,7 +385,20 @@ func (h *fakeHost) open(name string) (recordWriter, error) {
 	return fakeOutput{buf}, nil
 }
 
+func (h *fakeHost) container(name, suffix string, begin func(io.Writer) (func() error, error)) (recordCounter, error) {
+	out, err := h.open(name)
+	if err != nil {
+		return nil, err
+	}
+	file := out.(fakeOutput)
+	end, err := begin(file.Buffer)
+	h.run.ends = append(h.run.ends, end)
+	return file, err
+}
+
 type fakeOutput struct{ *bytes.Buffer }
+
+func (fakeOutput) Counted(err error) error { return err }
 
 func (o fakeOutput) Write(record []byte) error {
 	o.Buffer.Write(record)

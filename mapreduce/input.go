@@ -45,8 +45,9 @@ type recordSource interface {
 // special character. In addition, {a|b} matches a or b; it is an error if both exist.
 // Braces with both , and | are refused. (In Hadoop, | is an ordinary character.)
 //
-// Files ending in .gz and .zst are decompressed. Suffixes of other codecs and of
-// archives are refused. A byte order mark at the start of a file is skipped.
+// Files ending in .bz2, .deflate, .gz, .lz4, .snappy and .zst are decompressed. Several maps
+// may read one .bz2 file. Suffixes of other codecs and of archives are refused. A byte order
+// mark at the start of a file is skipped.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},
@@ -187,7 +188,9 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 						t.fail(err)
 						return
 					}
-					more := customRecords(t, in, read(splitOf(c), f), c.Path, yield)
+					split := splitOf(c)
+					split.task = t
+					more := customRecords(t, in, read(split, f), c.Path, yield)
 					if err := f.Close(); err != nil {
 						t.fail(fmt.Errorf("close %s: %w", c.Path, err))
 					}

@@ -3,6 +3,7 @@ package mapreduce
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"iter"
 	"testing"
 
@@ -53,6 +54,10 @@ type nullHost struct {
 }
 
 func (h *nullHost) open(string) (recordWriter, error) { return &h.out, nil }
+
+func (h *nullHost) container(string, string, func(io.Writer) (func() error, error)) (recordCounter, error) {
+	panic("no container")
+}
 
 func nullSpec() *jobSpec {
 	return &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &nullHost{Task: t} }}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -41,7 +42,21 @@ type Split struct {
 	Path           string // URL
 	Offset, Length int64
 	Size           int64 // of the whole file
+
+	task *Task
 }
+
+// Property returns a property of the job, as [Task.Property]: for input formats. A Split that you make has none.
+func (s Split) Property(name string) string {
+	if s.task == nil {
+		return ""
+	}
+	return s.task.Property(name)
+}
+
+// BadInput marks an error of an input format that every attempt would have, as for a damaged file. The job
+// fails without further attempts, unless it accepts failed tasks.
+func BadInput(err error) error { return mrruntime.BadInput(err) }
 
 func splitOf(c mrruntime.Chunk) Split {
 	return Split{Path: c.Path, Offset: c.Offset, Length: c.Length, Size: c.Size}
@@ -55,7 +70,11 @@ type host interface {
 	File(name string) (string, error)
 	Parts(name string) ([]SidePart, error)
 	open(name string) (recordWriter, error)
+	container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (recordCounter, error)
 }
+
+// recordCounter is an output file with a format that writes the records itself; see mrruntime.Output.
+type recordCounter interface{ Counted(err error) error }
 
 // recordWriter is an output file.
 type recordWriter interface{ Write(record []byte) error }
@@ -75,6 +94,10 @@ type splitReader interface {
 type attemptHost struct{ *mrruntime.Task }
 
 func (h attemptHost) open(name string) (recordWriter, error) { return h.Output(name) }
+
+func (h attemptHost) container(name, suffix string, begin func(io.Writer) (func() error, error)) (recordCounter, error) {
+	return h.Container(name, suffix, begin)
+}
 
 func newTask(t *mrruntime.Task, job *jobSpec) *Task {
 	return &Task{

@@ -269,7 +269,7 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 		return fmt.Errorf("make attempt's output: %w", err)
 	}
 	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary,
-		pulse: &a.task.pulse, files: make(map[string]*Output)}
+		codec: a.settings.outputCodec, pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out
 	complete := false
 	defer func() { // also if work panics or ends its goroutine

@@ -60,7 +60,7 @@ func (s *Split) binaryRecords(c Chunk, in *stream) (*shuffle.Reader, error) {
 		file = bytes.NewReader(content[:n])
 	}
 	records, err := shuffle.NewReader(s.ctx, shuffle.Range{Name: c.Path, File: file,
-		Size: c.Size, From: c.Offset, To: in.end, MaxRecord: s.recordMax})
+		Size: c.Size, From: c.Offset, To: in.stop, MaxRecord: s.recordMax})
 	if !small {
 		in.file.forget()
 	}

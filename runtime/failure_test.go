@@ -169,7 +169,8 @@ func TestReduceFailures(t *testing.T) {
 func TestFirstOutputErrorStays(t *testing.T) {
 	for _, binary := range []bool{false, true} {
 		w := &failingWriter{}
-		o := &Output{file: &countedFile{Writer: w}, binary: binary, pulse: new(pulse)}
+		file := &countedFile{Writer: w}
+		o := &Output{file: file, to: file, binary: binary, pulse: new(pulse)}
 		record := BinaryRecord(nil, []byte("key"), make([]byte, 1<<20))
 		failed := -1
 		for i := range 10 {

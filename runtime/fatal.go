@@ -42,6 +42,14 @@ func Fatal(err error) error {
 // input, as a truncated file. Other tasks may succeed.
 func fatalInput(err error) error { return &fatalError{error: err, inputOnly: true} }
 
+// BadInput is fatalInput for formats of other packages. It returns nil for nil.
+func BadInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fatalInput(fmt.Errorf("%w: %w", ErrInput, err))
+}
+
 type fatalError struct {
 	error
 	inputOnly bool // see fatalInput

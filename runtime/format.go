@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
@@ -14,8 +15,8 @@ const formatBinary = "binary"
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
-	"lines":      sized{decompresses: true, samplePlaces: sampledPlaces},
-	"keyvalues":  sized{decompresses: true, samplePlaces: sampledPlaces},
+	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
 	"files":      sized{decompresses: true, whole: true},
 	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
@@ -78,10 +79,11 @@ func (f *File) piece(offset, length int64) Chunk {
 
 // sized is a Format that cuts files by size.
 type sized struct {
-	decompresses bool  // compressed files are decompressed, by their names
-	whole        bool  // files are not cut, and an empty one is a record
-	unit         int64 // offsets of cuts are multiples of this
-	samplePlaces int64 // number of pieces in a sample of a chunk
+	decompresses   bool  // compressed files are decompressed, by their names
+	cutsCompressed bool  // compressed files are cut if their codec allows it
+	whole          bool  // files are not cut, and an empty one is a record
+	unit           int64 // offsets of cuts are multiples of this
+	samplePlaces   int64 // number of pieces in a sample of a chunk
 }
 
 func (sized) Check(*wire.InputPlan, int) error { return nil }
@@ -96,9 +98,11 @@ func (f sized) CheckFile(file dfs.Info) error {
 func (f sized) unitOf(in *wire.InputPlan) int64 { return max(f.unit, int64(in.RecordSize), 1) }
 
 // uncut reports whether a file is always one chunk.
-func (f sized) uncut(name string) bool { return f.whole || f.packed(name) }
+func (f sized) uncut(name string) bool {
+	return f.whole || f.packed(name) && !(f.cutsCompressed && compression.OfFile(name).Splits)
+}
 
-func (f sized) packed(name string) bool { return f.decompresses && compressed(name) != "" }
+func (f sized) packed(name string) bool { return f.decompresses && compression.OfFile(name) != nil }
 
 // Splits cuts files in their order. It packs small files into one split, up to the split
 // size. Each piece of a longer file is a separate split. So is a compressed file, because
@@ -153,7 +157,7 @@ func (f sized) cut(file *File, size int64) (chunks []Chunk) {
 // Sample takes pieces from all parts of a long chunk, because the beginning of sorted
 // input is no fair sample.
 func (f sized) Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk {
-	if f.uncut(c.Path) {
+	if f.whole || f.packed(c.Path) {
 		return nil
 	}
 	n, unit := f.samplePlaces, f.unitOf(in)

@@ -20,7 +20,9 @@ func (s *Split) Lines() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, at int64) (bool, error) {
 			l := lineReader{split: s, chunk: c, in: in, base: at}
-			if at > 0 {
+			if inner, err := l.inner(); err != nil {
+				return false, err
+			} else if inner {
 				if found, err := l.skip(); !found {
 					return err == nil, err
 				}
@@ -44,6 +46,19 @@ type lineReader struct {
 	end     bool   // buf is the last block
 }
 
+// inner reports whether the split begins within the file's content. Of a compressed file this is known
+// after the first read.
+func (l *lineReader) inner() (bool, error) {
+	if l.in.packed == nil || l.chunk.Offset == 0 {
+		return l.base > 0, nil
+	}
+	err := l.fill()
+	if !l.in.packed.First() {
+		l.split.pieceAt = l.chunk.Offset
+	}
+	return l.split.pieceAt > 0, err
+}
+
 // skip skips to the byte after the first LF.
 func (l *lineReader) skip() (found bool, err error) {
 	for {
@@ -53,7 +68,7 @@ func (l *lineReader) skip() (found bool, err error) {
 		}
 		l.base += int64(len(l.buf))
 		l.buf = l.buf[:0]
-		if l.end || l.base >= l.in.end {
+		if l.end || l.base >= l.in.end() {
 			return false, nil
 		}
 		if err := l.fill(); err != nil {
@@ -65,7 +80,7 @@ func (l *lineReader) skip() (found bool, err error) {
 // run yields the lines that begin up to the chunk's end.
 func (l *lineReader) run(yield func(string) bool) (bool, error) {
 	s, limit := l.split, l.split.recordMax
-	for l.base+int64(l.next) <= l.in.end {
+	for l.base+int64(l.next) <= l.in.end() {
 		from := l.next + l.scanned
 		n := bytes.IndexByte(l.buf[from:], '\n')
 		if n < 0 && !l.end {
@@ -82,7 +97,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 				line = line[:k]
 			}
 		}
-		if l.base+int64(l.next) == 0 {
+		if l.base+int64(l.next)+s.pieceAt == 0 {
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 		}
 		if n < 0 && len(line) == 0 {
@@ -90,7 +105,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 			break          // the content ends with a line's end
 		}
 		if len(line) > limit {
-			return false, tooLarge(l.chunk.Path, l.base+int64(l.next), limit)
+			return false, s.tooLarge(l.base + int64(l.next))
 		}
 		s.recordAt = l.base + int64(l.next)
 		l.next, l.scanned = after, 0
@@ -120,12 +135,12 @@ func (l *lineReader) fill() error {
 	at := l.base + int64(len(tail))
 	size := int64(l.split.blockSize)
 	more := max(size/16, 1) // past the split's end, if slack was not enough
-	if remaining := l.in.end - at; remaining > 0 {
+	if remaining := l.in.end() - at; remaining > 0 {
 		slack := size / 256 // for the rest of the last line
 		more = min(remaining, size-slack) + slack
 	}
-	if at == 0 && compressed(l.chunk.Path) != "" {
-		more = min(8*l.chunk.Size+size/16, size) // small files get small blocks
+	if at == 0 && l.in.packed != nil {
+		more = min(8*l.chunk.Length+size/16, size) // small files get small blocks
 	}
 	block := l.split.block(len(tail) + int(more))
 	copy(block, tail)
@@ -140,7 +155,7 @@ func (l *lineReader) gather(tail []byte) error {
 	pieces, size := [][]byte{tail}, len(tail)
 	for found := false; !found && !l.end; {
 		if size > l.split.recordMax+len(byteOrderMark)+1 { // its last byte may be a CR
-			return tooLarge(l.chunk.Path, l.base, l.split.recordMax)
+			return l.split.tooLarge(l.base)
 		}
 		l.scanned = size
 		piece := l.split.block(l.split.blockSize)

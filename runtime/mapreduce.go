@@ -50,7 +50,7 @@ func (a *attempt) runMap() error {
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
-		Codec: a.plan().Properties[MapOutputCodec], OnProgress: func() { a.task.pulse.beat() }}
+		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			return protect(func() error {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
@@ -23,7 +25,9 @@ type Output struct {
 	binary  bool
 	segment *shuffle.Writer // for the binary format; nil until the first record: a file without records is empty
 	pulse   *pulse
-	buf     []byte // for other formats
+	buf     []byte       // of other records
+	to      io.Writer    // for buf: the file, or what compresses it
+	end     func() error // completes the content after the last record; nil: nothing does
 	records int64
 	open    bool // the file is open
 	err     error
@@ -63,6 +67,16 @@ func (o *Output) Write(record []byte) error {
 	return nil
 }
 
+// Counted counts a record that the content of [Task.Container] has taken, or keeps its error.
+func (o *Output) Counted(err error) error {
+	if o.err != nil {
+		return o.err
+	}
+	o.records++
+	o.pulse.beat()
+	return o.failed(err)
+}
+
 // store writes a record in the binary format.
 func (o *Output) store(record []byte) error {
 	if o.segment == nil {
@@ -71,12 +85,16 @@ func (o *Output) store(record []byte) error {
 	return o.failed(o.segment.Write(record))
 }
 
-// finish writes buffered data and, in the binary format, the index.
+// finish completes the content of the file.
 func (o *Output) finish() error {
-	if o.err != nil || o.segment == nil {
-		return o.flush()
+	switch {
+	case o.err != nil:
+	case o.segment != nil:
+		return o.failed(o.segment.Close())
+	case o.flush() == nil && o.end != nil:
+		return o.failed(o.end())
 	}
-	return o.failed(o.segment.Close())
+	return o.err
 }
 
 func (o *Output) flush() error {
@@ -89,7 +107,7 @@ func (o *Output) flush() error {
 }
 
 func (o *Output) put(p []byte) error {
-	_, err := o.file.Write(p)
+	_, err := o.to.Write(p)
 	return o.failed(err)
 }
 
@@ -105,7 +123,8 @@ type outputs struct {
 	fs     dfs.FS
 	dir    string // URL
 	task   wire.TaskID
-	binary bool // the job's format is binary
+	binary bool               // the job's format is binary
+	codec  *compression.Codec // of outputs that are bytes; nil: none
 	pulse  *pulse
 	files  map[string]*Output
 }
@@ -119,27 +138,46 @@ func (o *outputs) err() error {
 	return errors.Join(errs...)
 }
 
+// open returns an output that takes its records as bytes.
 func (o *outputs) open(name string) (*Output, error) {
+	suffix := ""
+	if o.codec != nil && !o.binary {
+		suffix = o.codec.Suffix
+	}
+	return o.begin(name, suffix, func(out *Output) (err error) {
+		if out.binary = o.binary; out.binary {
+			return nil
+		}
+		out.buf, out.to = make([]byte, 0, outputBuffer), out.file
+		if o.codec != nil {
+			var w *compression.Writer
+			if w, err = o.codec.NewWriter(out.file); err == nil {
+				out.to, out.end = w, w.Close
+			}
+		}
+		return err
+	})
+}
+
+// begin creates an output's file, unless it is open, and begins its content.
+func (o *outputs) begin(name, suffix string, content func(*Output) error) (*Output, error) {
 	if name == "" {
 		name = mainOutput
 	}
 	if out := o.files[name]; out != nil {
 		return out, nil
 	}
-	out := &Output{name: outputName(name, o.task.Kind, o.task.N), binary: o.binary, pulse: o.pulse}
-	if !o.binary {
-		out.buf = make([]byte, 0, outputBuffer)
-	}
+	out := &Output{name: outputName(name, o.task.Kind, o.task.N) + suffix, pulse: o.pulse}
 	file, err := o.fs.Create(dfs.Join(o.dir, out.name))
 	if err != nil {
 		return nil, fmt.Errorf("create output: %w", err)
 	}
 	out.file, out.open = &countedFile{Writer: file}, true
 	o.files[name] = out
-	return out, nil
+	return out, out.failed(content(out))
 }
 
-// outputName returns the file name of a task's part of an output, as in Hadoop.
+// outputName returns the file name of a task's part of an output, as in Hadoop, without a suffix.
 func outputName(output string, k wire.Kind, n int) string {
 	letter := 'r'
 	if k == wire.Map {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/shuffle"
 )
 
@@ -18,9 +19,15 @@ const (
 	InputRecursive = "mapreduce.input.fileinputformat.input.dir.recursive"
 	SortMB         = "mapreduce.task.io.sort.mb"
 	RecordMaxBytes = "quern.record.max.bytes"
-	OutputSync     = "quern.output.sync" // empty: true, except in an embedded run
-	MapOutputCodec = "quern.mapoutput.codec"
-	SkipOutdir     = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
+	// DecompressedMaxRatio limits the content of a compressed file, see [compression.Reader].
+	DecompressedMaxRatio = "quern.decompressed.ratio.max"
+	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
+	MapOutputCodec       = "quern.mapoutput.codec"
+	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
+	MapCompress          = "mapreduce.map.output.compress"
+	MapCodec             = "mapreduce.map.output.compress.codec"
+	OutputCompress       = "mapreduce.output.fileoutputformat.compress"
+	OutputCodec          = "mapreduce.output.fileoutputformat.compress.codec"
 )
 
 // settings are the parsed properties of one job.
@@ -29,6 +36,9 @@ type settings struct {
 	recursive          bool
 	sortBytes          int64
 	recordMax          int
+	ratioMax           int64
+	outputCodec        *compression.Codec // nil: none
+	mapCodec           string             // of [shuffle.CodecNames]
 }
 
 func readSettings(properties map[string]string) (settings, error) {
@@ -38,18 +48,49 @@ func readSettings(properties map[string]string) (settings, error) {
 		splitMax:  p.number(SplitMaxSize, math.MaxInt64, 1, math.MaxInt64),
 		recursive: p.boolean(InputRecursive),
 		sortBytes: p.number(SortMB, 100, 1, 2047) << 20,
+		ratioMax:  p.number(DecompressedMaxRatio, 10_000, 0, math.MaxInt64),
 		recordMax: int(p.number(RecordMaxBytes, 64<<20, 1, shuffle.MaxMaxRecord)),
+	}
+	var err error
+	if s.outputCodec, err = codecOf(properties, OutputCompress, OutputCodec); err != nil {
+		p.fail("%w", err)
 	}
 	if properties[OutputSync] != "" {
 		p.boolean(OutputSync)
 	}
-	if codec, names := properties[MapOutputCodec], shuffle.CodecNames(); !slices.Contains(names, codec) {
-		p.fail("property %s=%q: want one of %q", MapOutputCodec, codec, names)
+	if s.mapCodec, err = codecOfMaps(properties); err != nil {
+		p.fail("%w", err)
 	}
 	if _, err := skipOutdir(properties, ""); err != nil {
 		p.err = cmp.Or(p.err, err)
 	}
 	return s, p.err
+}
+
+// codecOf returns the codec that two properties choose, nil for none. Its default is Hadoop's.
+func codecOf(properties map[string]string, compress, codec string) (*compression.Codec, error) {
+	if strings.TrimSpace(properties[compress]) != "true" {
+		return nil, nil
+	}
+	c, err := compression.Named(cmp.Or(strings.TrimSpace(properties[codec]), "DefaultCodec"))
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", codec, err)
+	}
+	return c, nil
+}
+
+// codecOfMaps returns the codec of map output. Gzip is deflate with checksums, which map output has.
+func codecOfMaps(properties map[string]string) (string, error) {
+	c, err := codecOf(properties, MapCompress, MapCodec)
+	switch {
+	case c == nil:
+		return "", err
+	case c.Name == "gzip":
+		return "deflate", nil
+	case !slices.Contains(shuffle.CodecNames(), c.Name):
+		return "", fmt.Errorf("property %s=%s: map output has the codecs%s", MapCodec, properties[MapCodec], strings.Join(shuffle.CodecNames(), " "))
+	}
+	return c.Name, nil
 }
 
 // syncsOutput reports whether a job's output must be durable.

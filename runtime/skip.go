@@ -224,7 +224,7 @@ func (w *asideWriter) content() []byte {
 func (s *Split) skipRecord(record string) {
 	s.pulse.beat()
 	x := SkippedRecord{Number: s.skip.next - 1, File: s.path}
-	if s.path != "" && s.recordAt >= 0 {
+	if s.path != "" && s.recordAt >= 0 && s.pieceAt == 0 {
 		at := s.recordAt
 		x.Offset = &at
 	}

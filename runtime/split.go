@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -13,9 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
@@ -37,6 +34,7 @@ type Split struct {
 	chunks       []Chunk
 	ownFormat    bool  // the job's own code reads the bytes
 	recordMax    int   // maximum bytes of a record
+	ratioMax     int64 // maximum bytes that a compressed byte may become
 	blockSize    int   // bytes per read, for lines
 	sample       int64 // maximum record bytes to read; MaxInt64 for a whole split
 	stopAtSample bool  // an own format's records end at sample too
@@ -49,18 +47,17 @@ type Split struct {
 	records     int64
 	path        string // file of the current record, "" after the last record
 	recordAt    int64  // offset of the current record, in the content if compressed; -1: not known
+	pieceAt     int64  // offset in the compressed file after which the content begins; 0: recordAt counts from the file's beginning
 	err         error
 	skip        *skipping // nil: nothing is skipped
 
-	slab   []byte // unused rest of the last small block
-	rawBuf *bufio.Reader
-	gzip   *gzip.Reader
-	zstd   *zstd.Decoder
+	slab    []byte // unused rest of the last small block
+	readers map[*compression.Codec]*compression.Reader
 }
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,
-		recordMax: s.recordMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
+		recordMax: s.recordMax, ratioMax: s.ratioMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
 }
 
 // Where returns the file and offset of the current record, for messages. It returns "" if
@@ -72,7 +69,15 @@ func (s *Split) Where() string {
 	case s.recordAt < 0:
 		return s.path
 	}
-	return fmt.Sprintf("%s, offset %d", s.path, s.recordAt)
+	return s.path + ", " + s.place(s.recordAt)
+}
+
+// place describes an offset in the current file's content.
+func (s *Split) place(offset int64) string {
+	if s.pieceAt > 0 {
+		return fmt.Sprintf("offset %d of the content after byte %d of the compressed file", offset, s.pieceAt)
+	}
+	return fmt.Sprintf("offset %d", offset)
 }
 
 // Err returns the error that ended the records, or nil if the split was read to its end.
@@ -142,8 +147,8 @@ func (c *openChunk) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (s *Split) close() {
-	if s.zstd != nil {
-		s.zstd.Close()
+	for _, r := range s.readers {
+		r.Close()
 	}
 }
 
@@ -168,12 +173,13 @@ func (s *Split) fail(c Chunk, err error) {
 	if s.err != nil {
 		return
 	}
-	switch kind := compressed(c.Path); {
-	case kind == "":
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = fatalInput(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
-	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch):
-		err = fatalInput(fmt.Errorf("%w: not all of its content is %s, as its name says; remove the rest (padding?) or rename the file", ErrInput, kind))
+	switch {
+	case errors.Is(err, compression.ErrTruncated):
+		err = fatalInput(fmt.Errorf("%w: %w", ErrTruncated, err))
+	case errors.Is(err, compression.ErrFormat):
+		err = fatalInput(fmt.Errorf("%w: %w; remove the rest (padding?) or rename the file", ErrInput, err))
+	case errors.Is(err, compression.ErrRatio):
+		err = fatalInput(fmt.Errorf("%w: %w; if the file is right, raise %s", ErrInput, err, DecompressedMaxRatio))
 	}
 	if _, local, _ := strings.Cut(c.Path, "://"); !strings.Contains(err.Error(), local) { // errors of local files have names without scheme
 		err = fmt.Errorf("read %s: %w", c.Path, err)
@@ -181,12 +187,22 @@ func (s *Split) fail(c Chunk, err error) {
 	s.err = err
 }
 
-// stream reads a chunk's file from an offset to its end, or the whole content of a
-// compressed file.
+// stream reads a chunk's file from an offset to its end. Of a compressed file it reads the content
+// of the chunk and what follows.
 type stream struct {
 	io.Reader
-	file *meteredFile
-	end  int64 // offset of the chunk's end in the content
+	file   *meteredFile
+	packed *compression.Reader // nil: the file is not compressed
+	base   int64               // offset of the first byte in the content
+	stop   int64               // offset of the chunk's end in the content, as known before reading
+}
+
+// end returns the offset of the chunk's end in the content. It is known when the content is read up to there.
+func (in *stream) end() int64 {
+	if in.packed == nil {
+		return in.stop
+	}
+	return min(in.stop, in.packed.End())
 }
 
 func (s *Split) stream(c Chunk, from int64) (*stream, error) {
@@ -195,80 +211,24 @@ func (s *Split) stream(c Chunk, from int64) (*stream, error) {
 		return nil, err
 	}
 	raw := io.NewSectionReader(&openChunk{File: file, split: s}, from, math.MaxInt64-from)
-	in := &stream{Reader: raw, file: file, end: c.Offset + c.Length}
-	if kind := compressed(c.Path); kind != "" {
-		in.end = s.sample
-		if in.Reader, err = s.decompress(kind, raw); err != nil {
-			file.Close()
-			return nil, err
+	codec := compression.OfFile(c.Path)
+	if codec == nil {
+		return &stream{Reader: raw, file: file, base: from, stop: c.Offset + c.Length}, nil
+	}
+	r := s.readers[codec]
+	if r == nil {
+		if s.readers == nil {
+			s.readers = make(map[*compression.Codec]*compression.Reader)
 		}
+		r = codec.NewReader()
+		r.MaxRatio, s.readers[codec] = s.ratioMax, r
 	}
-	return in, nil
-}
-
-const (
-	compressedBuffer = 256 << 10
-	maxZstdWindow    = 128 << 20 // the window of zstd --long
-)
-
-func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
-	if s.rawBuf == nil {
-		s.rawBuf = bufio.NewReaderSize(nil, compressedBuffer)
+	piece := compression.Piece{From: c.Offset, To: c.Offset + c.Length}
+	if c.Length == c.Size {
+		piece = compression.Whole
 	}
-	s.rawBuf.Reset(raw)
-	var err error
-	switch {
-	case kind == gzipped && s.gzip == nil:
-		s.gzip, err = gzip.NewReader(s.rawBuf)
-	case kind == gzipped:
-		err = s.gzip.Reset(s.rawBuf)
-	case s.zstd == nil:
-		s.zstd, err = zstd.NewReader(s.rawBuf, zstd.WithDecoderConcurrency(1),
-			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
-	default:
-		err = s.zstd.Reset(s.rawBuf)
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, err
-	}
-	if kind == gzipped {
-		s.gzip.Multistream(false)
-		return &gzipMembers{Reader: s.gzip, raw: s.rawBuf}, nil
-	}
-	return s.zstd, nil
-}
-
-// gzipMembers reads the gzip members of a file. A gzip.Reader alone would report a few
-// trailing bytes as a truncated member.
-type gzipMembers struct {
-	*gzip.Reader
-	raw *bufio.Reader
-}
-
-func (m *gzipMembers) Read(p []byte) (int, error) {
-	for {
-		n, err := m.Reader.Read(p)
-		switch {
-		case err != io.EOF:
-			return n, err
-		case n > 0:
-			return n, nil // EOF comes next
-		}
-		next, err := m.raw.Peek(2)
-		switch {
-		case len(next) == 0:
-			return 0, err
-		case next[0] != 0x1f || len(next) == 2 && next[1] != 0x8b:
-			return 0, gzip.ErrHeader
-		}
-		if err := m.Reset(m.raw); err != nil {
-			return 0, err
-		}
-		m.Multistream(false)
-	}
+	r.Reset(raw, piece)
+	return &stream{Reader: r, file: file, packed: r, stop: s.sample}, nil
 }
 
 // each opens one chunk after the other and calls read, until read returns false or an
@@ -278,17 +238,16 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 		if s.err != nil || s.recordBytes >= s.sample {
 			return
 		}
-		off := from(c)
-		in, err := s.stream(c, off)
+		in, err := s.stream(c, from(c))
 		if err != nil {
 			s.fail(c, err)
 			return
 		}
 		before := s.recordBytes
-		s.path, s.recordAt = c.Path, -1
-		more, err := read(c, in, off)
+		s.path, s.recordAt, s.pieceAt = c.Path, -1, 0
+		more, err := read(c, in, in.base)
 		in.file.Close()
-		if s.inputBytes += s.recordBytes - before; compressed(c.Path) != "" {
+		if s.inputBytes += s.recordBytes - before; in.packed != nil {
 			s.inputBytes += c.Length - (s.recordBytes - before)
 		}
 		if err != nil {
@@ -308,25 +267,13 @@ func atOffset(c Chunk) int64 { return c.Offset }
 // its chunk does, it has lost data since the splits were computed.
 func (s *Split) readFull(c Chunk, in *stream, p []byte, at int64) (n int, end bool, err error) {
 	n, err = io.ReadFull(in, p)
-	if err == io.EOF || err == io.ErrUnexpectedEOF && s.atContentEnd(c, in) {
-		if stop := at + int64(n); compressed(c.Path) == "" && stop < c.Offset+c.Length {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if stop := at + int64(n); in.packed == nil && stop < c.Offset+c.Length {
 			return n, true, fmt.Errorf("%w: %d bytes, it had %d when the splits were computed", ErrTruncated, stop, c.Size)
 		}
 		return n, true, nil
 	}
 	return n, false, err
-}
-
-// atContentEnd reports whether a read that returned ErrUnexpectedEOF reached the end of the
-// content. A decompressor returns the same error for truncated data, but then the next read
-// does not return io.EOF.
-func (s *Split) atContentEnd(c Chunk, in *stream) bool {
-	if compressed(c.Path) == "" {
-		return true
-	}
-	var one [1]byte
-	n, err := in.Read(one[:])
-	return n == 0 && err == io.EOF
 }
 
 // Records yields records of a fixed size. A record is valid until the next one.
@@ -344,9 +291,9 @@ func (s *Split) Records(size int) iter.Seq[[]byte] {
 }
 
 func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte, yield func([]byte) bool) (bool, error) {
-	for at < in.end {
+	for at < in.end() {
 		want := block
-		if remaining := in.end - at; remaining < int64(len(block)) {
+		if remaining := in.end() - at; remaining < int64(len(block)) {
 			want = block[:(remaining+int64(size)-1)/int64(size)*int64(size)]
 		}
 		n, end, err := s.readFull(c, in, want, at)
@@ -404,7 +351,7 @@ func (s *Split) Files() iter.Seq2[string, []byte] {
 }
 
 func (s *Split) contentOf(c Chunk, in *stream, content []byte) ([]byte, error) {
-	if compressed(c.Path) == "" && c.Size <= int64(s.recordMax) && int64(cap(content)) <= c.Size {
+	if in.packed == nil && c.Size <= int64(s.recordMax) && int64(cap(content)) <= c.Size {
 		content = make([]byte, 0, c.Size+1)
 	}
 	for {
@@ -416,7 +363,7 @@ func (s *Split) contentOf(c Chunk, in *stream, content []byte) ([]byte, error) {
 		n, err := in.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
 		if len(content) > s.recordMax {
-			return nil, tooLarge(c.Path, 0, s.recordMax)
+			return nil, s.tooLarge(0)
 		}
 		if err == io.EOF {
 			return content, nil
@@ -427,6 +374,7 @@ func (s *Split) contentOf(c Chunk, in *stream, content []byte) ([]byte, error) {
 	}
 }
 
-func tooLarge(path string, offset int64, limit int) error {
-	return fatalInput(fmt.Errorf("read %s: %w: the record at offset %d is longer than %s=%d", path, ErrRecordTooLarge, offset, RecordMaxBytes, limit))
+// tooLarge is the error of a record of the current file.
+func (s *Split) tooLarge(offset int64) error {
+	return fatalInput(fmt.Errorf("read %s: %w: the record at %s is longer than %s=%d", s.path, ErrRecordTooLarge, s.place(offset), RecordMaxBytes, s.recordMax))
 }

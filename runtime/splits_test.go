@@ -201,8 +201,8 @@ func FuzzSplits(f *testing.F) {
 }
 
 func TestSettings(t *testing.T) {
-	for name, value := range map[string]string{SplitMaxSize: "0", SplitMinSize: "x", SortMB: "-1", RecordMaxBytes: "1e3", InputRecursive: "yes", MapOutputCodec: "s2"} {
-		_, err := readSettings(map[string]string{name: value})
+	for name, value := range map[string]string{SplitMaxSize: "0", SplitMinSize: "x", SortMB: "-1", RecordMaxBytes: "1e3", InputRecursive: "yes", MapCodec: "BZip2Codec", OutputCodec: "S2"} {
+		_, err := readSettings(map[string]string{name: value, MapCompress: "true", OutputCompress: "true"})
 		if err == nil || !isFatal(err) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}

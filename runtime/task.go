@@ -281,11 +281,31 @@ func (b *activeReader) Read(p []byte) (int, error) {
 // Output returns an output of the attempt by name, "" for the main one. Only attempts that
 // commit have outputs: reduces, and the maps of a map-only job.
 func (t *Task) Output(name string) (*Output, error) {
-	if t.outputs == nil {
-		return nil, Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))
-	}
-	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name)) {
-		return nil, Fatal(fmt.Errorf("output %q: not declared in the job", name))
+	if err := t.checkOutput(name); err != nil {
+		return nil, err
 	}
 	return t.outputs.open(name)
+}
+
+// Container returns an output in a format with structure. It calls begin when it has made the file, and
+// end, which begin returns, after the last record. Records do not pass through [Output.Write], but are
+// counted by [Output.Counted].
+func (t *Task) Container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (*Output, error) {
+	if err := t.checkOutput(name); err != nil {
+		return nil, err
+	}
+	return t.outputs.begin(name, suffix, func(out *Output) (err error) {
+		out.end, err = begin(out.file)
+		return err
+	})
+}
+
+func (t *Task) checkOutput(name string) error {
+	if t.outputs == nil {
+		return Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))
+	}
+	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name)) {
+		return Fatal(fmt.Errorf("output %q: not declared in the job", name))
+	}
+	return nil
 }

@@ -6,6 +6,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// Later says which slots a policy gives to jobs that are submitted later than others.
+type Later int
+
+const (
+	LaterShare   Later = iota // a share
+	LaterWait                 // those that earlier jobs leave
+	LaterShorter              // as many as they can use, if they are shorter than what others have left
+)
+
 // Forecasting adds predicted ends of phases to the plans of a policy that predicts none. It asks
 // the policy for a new plan each time a phase ends, as if slots were divisible and no job arrived.
 type Forecasting struct{ Policy Policy }

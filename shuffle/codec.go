@@ -23,7 +23,12 @@ type namedCodec struct {
 }
 
 // codecs lists the codecs that a job can choose.
-var codecs = []namedCodec{}
+var codecs = []namedCodec{
+	{"deflate", 1, &flateBlocks{}},
+	{"lz4", 2, &lz4Blocks{}},
+	{"snappy", 3, snappyBlocks{}},
+	{"zstd", 4, newZstdBlocks()},
+}
 
 // CodecNames lists the values of [Config.Codec].
 func CodecNames() []string {
@@ -48,9 +53,6 @@ func codecNamed(name string) (*namedCodec, error) {
 
 // maxRecords returns an upper bound of the records in blocks of this total length.
 func maxRecords(length int64) int64 {
-	if len(codecs) == 0 {
-		return length
-	}
 	return min(length, math.MaxInt64/blockTarget) * blockTarget
 }
 

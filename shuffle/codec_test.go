@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/meter"
 )
 
@@ -78,6 +81,42 @@ func TestCodec(t *testing.T) {
 				}
 				checkSegment(t, local, 1, partitionOf(sorted(recs), p))
 			}
+		})
+	}
+}
+
+// TestCodecs checks that every codec restores the blocks that it packs, in several goroutines at once,
+// appends to dst, and gives more than limit bytes or an error for a block that is larger.
+func TestCodecs(t *testing.T) {
+	for _, c := range codecs {
+		t.Run(c.name, func(t *testing.T) {
+			var all sync.WaitGroup
+			for seed := range uint64(4) {
+				all.Go(func() {
+					r := rand.New(rand.NewPCG(seed, 1))
+					for range 50 {
+						block := bytes.Repeat([]byte{byte(r.Uint32()), 1, 2}, 1+r.IntN(blockTarget/3))
+						for range r.IntN(1000) {
+							block[r.IntN(len(block))] = byte(r.Uint32())
+						}
+						packed := c.Pack([]byte("before"), block)
+						if again := c.Pack([]byte("before"), block); !bytes.HasPrefix(packed, []byte("before")) || !bytes.Equal(packed, again) {
+							t.Errorf("packed %d bytes to %d and to %d", len(block), len(packed), len(again))
+						}
+						got, err := c.Unpack([]byte("before"), packed[6:], blockTarget)
+						if err != nil || string(got[:6]) != "before" || !bytes.Equal(got[6:], block) {
+							t.Errorf("%d bytes: unpacked %d, %v", len(block), len(got)-6, err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			large := c.Pack(nil, make([]byte, 100*blockTarget))
+			membound.Bound{Free: 4 << 20}.Check(t, len(large), func() {
+				if got, err := c.Unpack(nil, large, blockTarget); err == nil && len(got) <= blockTarget {
+					t.Errorf("a block of %d bytes unpacks to %d without an error", 100*blockTarget, len(got))
+				}
+			})
 		})
 	}
 }

@@ -211,7 +211,7 @@ func TestImpossibleIndex(t *testing.T) {
 		{{Offset: 8, Length: -1}, {Offset: 7, Length: 101}},
 		{{Offset: 8, Length: 50}, {Offset: 8, Length: 50}},
 		{{Offset: 8, Length: 100, Records: -1}},
-		{{Offset: 8, Length: 100, Records: 101}},
+		{{Offset: 8, Length: 100, Records: 100*blockTarget + 1}},
 	} {
 		data := appendIndex(slices.Clip(file), &Index{Partitions: partitions})
 		if _, err := decodeIndex(bytes.NewReader(data), int64(len(data)), tailGuess, true); err == nil {

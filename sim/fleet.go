@@ -21,6 +21,7 @@ type Fleet struct {
 	Every         time.Duration // between two submissions
 	Maps, Reduces int           // of each job
 	AttemptTime   time.Duration // the longest of an attempt
+	Kills         int           // attempts of each job that its client kills while they run, one in each AttemptTime
 	Scheduler     string        // default: fifo
 	Slowness      float64       // how many times longer Steps of job trackers take than by the rates; 0: 1
 	Failover      time.Duration // the leader dies then, see Result.Rejoined; 0: it does not
@@ -86,6 +87,10 @@ func (w *world) addFleetJob(f *Fleet, i int, at time.Duration) {
 	maps.Copy(c.sub.Plan.Jobs[0].Properties, f.Properties)
 	w.clients = append(w.clients, c)
 	w.after(at, c.stageAndSubmit)
+	draw := rand.New(rand.NewPCG(f.Seed, uint64(i)))
+	for k := range f.Kills {
+		w.after(at+time.Duration(k+1)*f.AttemptTime, func() { c.endAttempt(false, draw) })
+	}
 }
 
 // failOver kills the leader at a time, and waits until all task trackers take part again.

@@ -2,8 +2,9 @@ package sim
 
 import "testing"
 
-// TestMixes: over 240 jobs of most different sizes, three of four ranges that are predicted at half of a job's
-// life hold its true end, and ranges narrow. The figures are in docs/benchmarks.md.
+// TestMixes: over 240 jobs of most different sizes, nine of ten ranges that are predicted at half of a job's
+// life hold its true end, the median of them is at most ±25 % of it, and ranges narrow. Four of five jobs do not end
+// before the earliest end that was said before a range was known. The figures are in docs/benchmarks.md.
 func TestMixes(t *testing.T) {
 	withoutRace(t)
 	var all []*Predicted
@@ -18,7 +19,7 @@ func TestMixes(t *testing.T) {
 	for _, at := range []float64{0.25, 0.5, 0.75} {
 		j := Judge(all, at)
 		t.Logf("at %.2f: %+v", at, j)
-		if at == 0.5 && j.Held*4 < j.Jobs*3 || j.Width >= last {
+		if at == 0.5 && (j.Held*10 < j.Named*9 || j.Named*100 < j.Jobs*95 || j.Width > 0.25) || j.Width >= last || j.Bound == 0 || j.BoundWrong*5 > j.Bound {
 			t.Errorf("at %.2f of the jobs' lives: %+v; the median width was %.2f before", at, j, last)
 		}
 		last = j.Width

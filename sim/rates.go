@@ -15,6 +15,7 @@ var otherRate = Rate{3000, 100, 1000, 50, 5}
 // jobRates has the Steps of job trackers: leaders, and "followed" for entries on followers.
 var jobRates = map[string]Rate{
 	"Allocated":           {1500, 0, 3000, 300, 3.3},
+	"EndAttempt":          {640, 0, 0, 10, 13},
 	"Heartbeat":           {0, 140, 420, 4.0, 0.1},
 	"Hello":               {190, 0, 0, 0, 0},
 	"HistoryWritten":      {0, 0, 11000, 16, 0.2},
@@ -59,7 +60,7 @@ var taskRates = map[string]Rate{
 	"Recorded":       {2300, 0, 0, 140, 0.1},
 	"Refuse":         {210, 0, 0, 0, 0},
 	"RestoreEnded":   {82, 0, 0, 0, 0},
-	"SetHome":        {0, 76, 1500, 250, 0.2},
+	"SetHome":        {410, 9.1, 1300, 220, 1.0},
 	"Staging":        {690, 0, 0, 0, 0},
 	"StreamUp":       {240, 0, 0, 0, 0},
 	"Tick":           {0, 0, 230, 140, 0.3},

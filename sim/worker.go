@@ -223,7 +223,7 @@ func (p *worker) prepare(run *wire.Run) {
 	p.sendHeartbeats(run)
 	duration, sick := w.upTo(w.attemptTime), p.tt.sickFor(run.Attempt.Task)
 	if c, _ := w.job(run.Attempt.Task.Job); c.shaped != nil {
-		duration = c.shaped.time(w.rnd, kind)
+		duration = c.shaped.time(run.Attempt)
 	}
 	if w.lasting {
 		duration = slowed(w.fixedTime(run.Attempt.Task), p.tt.machine.processor)
@@ -285,7 +285,7 @@ func (p *worker) mapDone(run *wire.Run) {
 		reported = uint64(id.Task.N) + 1
 	}
 	p.report(&wire.WorkerDone{Result: wire.Result{
-		Bytes:  10,
+		Bytes:  inputBlock,
 		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: reported, Bytes: segmentLength},
 	}}, !p.behaviour.leaveProcesses)
 }

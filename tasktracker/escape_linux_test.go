@@ -69,6 +69,7 @@ func awaitSleeping(t *testing.T, mark string, want int) {
 // TestDaemonsOfJobsEnd: processes in sessions of their own, with and without a parent, and daemons that ignore signals
 // end with the attempt that started them, or with the task tracker, with and without namespaces.
 func TestDaemonsOfJobsEnd(t *testing.T) {
+	alsoAsUser(t)
 	for _, level := range []isolation.Level{isolation.None, isolation.Namespace} {
 		t.Run(string(level), func(t *testing.T) {
 			mark := fmt.Sprintf("100000.%d", os.Getpid())

@@ -23,6 +23,7 @@ type Isolation struct {
 	Shown  []string        // more paths that jobs may read
 	Hidden []string        // paths that jobs may not read, in addition to the tracker's directories
 
+	Outputs  []string // directories for outputs; empty: see isolation.RootOutputs
 	Replaced []string // of these, see isolation.Config
 }
 
@@ -63,7 +64,16 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	home, _ := os.UserHomeDir() // without one, there is nothing to hide
 	seen := isolation.Config{
 		Hidden: slices.Concat([]string{cfg.Dir}, cfg.Disks, cfg.Isolation.Hidden), Shown: cfg.Isolation.Shown, Home: home,
-		Replaced: cfg.Isolation.Replaced, Kept: cfg.programDirs(),
+		Replaced: cfg.Isolation.Replaced, Kept: cfg.programDirs(), Outputs: cfg.Isolation.Outputs,
+	}
+	if seen.Outputs == nil && probe == nil && os.Geteuid() == 0 {
+		seen.Outputs = isolation.RootOutputs
+	}
+	// Directories of other daemons, and private files. A worker does not look for them in what all workers see.
+	settings := []string{"/etc", "/opt"}
+	seen.Hidden = append(seen.Hidden, isolation.Secrets(slices.Concat(settings, seen.Shown), shownEntries)...)
+	if probe == nil { // else the rights of the owner's account count
+		seen.Hidden = append(seen.Hidden, isolation.Private(settings, seen.Shown, shownEntries)...)
 	}
 	if err := seen.CheckReplaced(); err != nil {
 		return "", "", fmt.Errorf("isolate jobs: %w", err)
@@ -75,6 +85,9 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	case probe != nil:
 		return "", "", fmt.Errorf("run jobs as their owners: %w", err)
 	case err == nil:
+		if os.Geteuid() == 0 {
+			cfg.Logger.Warn("jobs run as root, in namespaces: they can read all files that their submissions name. Give the task tracker an account of its own, or use -isolation user")
+		}
 		return isolation.Namespace, "", nil
 	case cfg.Isolation.Level == isolation.Namespace:
 		return "", "", fmt.Errorf("isolate jobs in namespaces: %w", err)
@@ -82,6 +95,9 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	cfg.Logger.Warn("jobs are not isolated: they can read what this task tracker can, its keys included", "reason", err)
 	return isolation.None, err.Error(), nil
 }
+
+// shownEntries limits the search for what is hidden in directories that all workers see.
+const shownEntries = 50_000
 
 // programDirs returns the directories with the programs that this process executes: its own, in which those of the other
 // daemons usually are, and the health script.
@@ -132,7 +148,9 @@ func (l *loop) giveTo(c core.StartWorker) (*account.Account, error) {
 	if l.isolation != isolation.User {
 		return nil, nil
 	}
-	a, err := l.cfg.Isolation.Users.Of(c.Owner)
+	users := l.cfg.Isolation.Users
+	users.Start = process.StartChild
+	a, err := users.Of(c.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("task tracker %s: %w", l.cfg.ID, err)
 	}

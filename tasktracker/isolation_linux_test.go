@@ -3,8 +3,11 @@ package tasktracker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,6 +35,36 @@ var exploits = map[string]func(arg string) bool{
 	},
 	"writable": func(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }, // without harm to the machine
 	"write":    func(path string) bool { return os.WriteFile(path, []byte("by a job"), 0o666) == nil },
+	// A job of root must not configure the machine by files of the system, which no process needs to change. They are opened,
+	// but not written.
+	"settings": func(dir string) bool { return len(writableFiles(dir)) > 0 },
+	"connect": func(name string) bool {
+		conn, err := net.Dial("unix", name)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	},
+	"listen-and-connect": func(name string) bool {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			return false
+		}
+		defer l.Close()
+		conn, err := net.Dial("unix", name)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	},
+	"key": readKey,
+	// In namespaces of its own, a process may mount a new /proc.
+	"nested": func(setting string) bool {
+		cmd := exec.Command("/proc/self/exe", setting)
+		cmd.Env = append(os.Environ(), modeVariable+"=nested")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+		return cmd.Run() == nil
+	},
 	"signal": func(text string) bool {
 		pid, _ := strconv.Atoi(text)
 		return syscall.Kill(pid, 0) == nil
@@ -49,6 +82,68 @@ var exploits = map[string]func(arg string) bool{
 		target, name, _ := strings.Cut(text, ":")
 		return os.Symlink(target, name) == nil
 	},
+}
+
+// nested mounts a new /proc, and exits with 0 if it can open a setting there for writing.
+func nested() {
+	const at = "/tmp/nested-proc"
+	err := os.MkdirAll(at, 0o700)
+	if err == nil {
+		err = unix.Mount("proc", at, "proc", 0, "")
+	}
+	if err == nil {
+		_, err = os.OpenFile(at+os.Args[1], os.O_WRONLY, 0)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	if err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// readKey reads a key in the keyring of the daemon's user. Its own session keyring gets all keyrings that it can see.
+func readKey(description string) bool {
+	text, _ := os.ReadFile("/proc/keys")
+	for line := range strings.Lines(string(text)) {
+		serial, err := strconv.ParseUint(strings.Fields(line)[0], 16, 32)
+		if err == nil && strings.Contains(line, " keyring ") {
+			_, _ = unix.KeyctlInt(unix.KEYCTL_LINK, int(serial), unix.KEY_SPEC_SESSION_KEYRING, 0, 0)
+		}
+	}
+	key, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", description, 0)
+	if err != nil {
+		return false
+	}
+	n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, key, make([]byte, 100), 0)
+	return err == nil && n > 0
+}
+
+// writableFiles returns the first file of a tree that can be opened for writing, without the directories of processes.
+func writableFiles(dir string) (found []string) {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		_, notProcess := strconv.Atoi(e.Name())
+		switch {
+		case err != nil:
+			return nil
+		case e.IsDir() && path != dir && filepath.Dir(path) == "/proc" && notProcess == nil:
+			return fs.SkipDir
+		case !e.Type().IsRegular():
+			return nil
+		}
+		if f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil || !info.Mode().IsRegular() { // a device covers it
+				return nil
+			}
+			if os.Geteuid() == 0 || info.Mode()&0o002 == 0 { // else for all users, such as /proc/pressure/cpu: the system checks what is written
+				found = append(found, path)
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+	return found
 }
 
 // testSpy tries the arguments KIND=ARGUMENT.
@@ -89,7 +184,7 @@ func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 	for i, arg := range sub.Program.Args {
 		sub.Program.Args[i] = strings.NewReplacer("TRACKER", l.dir, "STAGING", root).Replace(arg)
 	}
-	for len(sub.Plan.Jobs) <= doWriteBothLogs {
+	for len(sub.Plan.Jobs) <= doStartThreads {
 		sub.Plan.Jobs = append(sub.Plan.Jobs, wire.JobPlan{})
 	}
 	dir := filepath.Join(root, "own")
@@ -102,6 +197,7 @@ func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 
 // TestIsolatedWorker: a worker runs in namespaces of its own, without capabilities, and is used again.
 func TestIsolatedWorker(t *testing.T) {
+	alsoAsUser(t)
 	l := startIsolated(t, Config{}, &wire.Submission{})
 	for n := range 2 {
 		got := l.succeed(wire.Map, n, doReport).Counters
@@ -169,18 +265,41 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 		"read=" + output, "list=" + filepath.Dir(output),
 		"write=" + input, "writable=/etc", "writable=/usr", "write=" + dir + "/by-a-job",
 		"signal=" + daemon, "trace=" + daemon, "list=/proc/" + daemon,
+		"settings=/proc", "settings=/sys/kernel", "read=/proc/timer_list", "read=/proc/kpagecount", "list=/sys/kernel/debug", "list=/sys/kernel/tracing",
 		"mount=/tmp", "remount=/usr", "unmount=" + filepath.Dir(key), "unmount=/proc",
+	}
+	socket, abstract := dir+"/in/socket", fmt.Sprintf("@quern-test-%d", os.Getpid())
+	for _, name := range []string{socket, abstract} {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	exploits = append(exploits, "connect="+socket, "nested=/sys/kernel/core_pattern")
+	if key, err := unix.AddKey("user", "quern-test", []byte("secret"), unix.KEY_SPEC_USER_KEYRING); err == nil { // else there are no keys here
+		t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, key, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
+		exploits = append(exploits, "key=quern-test")
+	}
+	if abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); int(abi) >= 6 { // else it cannot be prevented
+		exploits = append(exploits, "connect="+abstract)
+	}
+	if f, err := os.Open("/etc/shadow-"); err == nil { // a copy of /etc/shadow, which the system makes
+		f.Close()
+		exploits = append(exploits, "read=/etc/shadow-")
 	}
 	for _, file := range filesOfOthers {
 		exploits = append(exploits, "read="+file, "list="+filepath.Dir(file), "write="+file)
 	}
-	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null"}
+	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null",
+		"listen-and-connect=/tmp/socket", "listen-and-connect=@own"}
 	return sub, cfg, exploits, allowed
 }
 
 // TestIsolatedSpy: a job reads no keys and no files of others, and does not reach the daemon's processes. It has
 // its input, output and private directories.
 func TestIsolatedSpy(t *testing.T) {
+	alsoAsUser(t)
 	sub, cfg, exploits, allowed := spySubmission(t)
 	sub.Program.Args = slices.Concat(exploits, allowed)
 	l := startIsolated(t, cfg, sub)
@@ -205,6 +324,7 @@ func TestIsolatedSpy(t *testing.T) {
 // TestSpyWithoutIsolation: without isolation, a job of the same account reads keys and files of others.
 // So the exploits of TestIsolatedSpy are real ones.
 func TestSpyWithoutIsolation(t *testing.T) {
+	alsoAsUser(t)
 	sub, cfg, exploits, _ := spySubmission(t)
 	sub.Program.Args = slices.DeleteFunc(slices.Clone(exploits), func(x string) bool {
 		return strings.HasPrefix(x, "write=") || strings.Contains(x, "mount=")
@@ -215,7 +335,7 @@ func TestSpyWithoutIsolation(t *testing.T) {
 	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
 	for i, x := range exploits {
 		ofOthers := strings.HasPrefix(x, "read=") && (strings.Contains(x, "/other/") || strings.Contains(x, "4711"))
-		if (i < 2 || ofOthers) && got[x] != 1 {
+		if (i < 2 || ofOthers || strings.HasPrefix(x, "connect=")) && got[x] != 1 {
 			t.Errorf("did not work: %s", x)
 		}
 	}
@@ -227,6 +347,7 @@ func TestSpyWithoutIsolation(t *testing.T) {
 // TestIsolatedRefused: a submission that names a path of the daemon as input, or a directory of the system for
 // its output, is refused, and the error names the path.
 func TestIsolatedRefused(t *testing.T) {
+	alsoAsUser(t)
 	dir := t.TempDir()
 	for _, c := range []struct {
 		plan wire.JobPlan
@@ -237,7 +358,12 @@ func TestIsolatedRefused(t *testing.T) {
 		{wire.JobPlan{Output: "file://" + dir + "/tls/out"}, "where jobs cannot write"},
 		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "/etc/cron.d is a directory of the system"},
 		{wire.JobPlan{Output: "file:///out"}, "and / is a directory of the system"},
+		{wire.JobPlan{Output: "file:///tmp/out"}, "/tmp is where programs have sockets"},
+		{wire.JobPlan{Output: "file:///var/spool/cron/out"}, "/var/spool/cron is in no directory of tasktracker -job-outputs (/tmp,/var/tmp,/dev/shm)"},
 	} {
+		if os.Geteuid() != 0 && strings.Contains(c.want, "-job-outputs") {
+			continue // other accounts cannot write there
+		}
 		cfg := Config{Isolation: Isolation{Hidden: []string{dir + "/tls"}}}
 		l := startIsolated(t, cfg, &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{c.plan}}})
 		if got := l.fail(doSucceed).Error; !strings.Contains(got, c.want) {

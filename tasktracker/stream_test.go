@@ -13,6 +13,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -177,13 +178,30 @@ func TestSecondDisk(t *testing.T) {
 	}
 }
 
+// TestMachineReported: a heartbeat has the space on the tracker's disks, and the load if the system tells it.
+func TestMachineReported(t *testing.T) {
+	disk := t.TempDir()
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	l.connect(1)
+	m := await(l, func(h *wire.Heartbeat) bool { return h.Machine != nil && h.Machine.Disks[0].Total > 0 }).Machine
+	if d := m.Disks[0]; len(m.Disks) != 2 || d.Path != disk || d.Free <= 0 || d.Free > d.Total || d.Failed != "" {
+		t.Errorf("the disks are %+v", m.Disks)
+	}
+	for text, want := range map[string]float64{"1.25 0.5 0.1 1/234 567\n": 1.25, "": 0, "NaN": 0, "-1": 0} {
+		if got := parseLoad(text); got != want {
+			t.Errorf("the load of %q is %v, want %v", text, got, want)
+		}
+	}
+}
+
 // TestNoJobTracker: a tracker that reaches no job tracker logs the reason, repeatedly,
 // until one answers.
 func TestNoJobTracker(t *testing.T) {
 	logged := make(chan string, 100)
 	tracker, err := New(Config{
 		ID: "t1", Dir: t.TempDir(), Host: "here", Service: Service{Listen: "127.0.0.1:0"}, MapSlots: 1, FS: local.FS{}, hooks: hooks{noLeaderAfter: time.Millisecond},
-		Logger: slog.New(slog.NewTextHandler(lineWriter(logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Isolation: Isolation{Level: isolation.None}, // else one of root logs a warning
+		Logger:    slog.New(slog.NewTextHandler(lineWriter(logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		t.Fatal(err)

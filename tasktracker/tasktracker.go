@@ -310,6 +310,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if t.cfg.Health.Script != "" {
 		l.wait.Go(l.watchHealth)
 	}
+	l.wait.Go(l.watchMachine)
 	for i, disk := range t.cfg.Disks {
 		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
 		l.detached(func() { l.spaceGuard.WatchAttempts(l.ctx, i) })

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "hog":
 		takeMemory()
+	case "nested":
+		nested()
 	case "flood":
 		flood(floodLines/2, floodLines)
 		os.Exit(0)
@@ -72,6 +75,7 @@ const (
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 	doBomb            // starts up to 600 processes as fast as it can
+	doStartThreads    // starts 600 threads, and counts its soft and hard limit
 )
 
 func testWorker() {
@@ -221,6 +225,22 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			go bomb(150)
 		}
 		waitToBeKilled()
+	case doStartThreads:
+		var limit unix.Rlimit
+		unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
+		r.Counters.Add("limits", "soft", int64(limit.Cur))
+		r.Counters.Add("limits", "hard", int64(limit.Max))
+		var started atomic.Int32
+		for range 600 {
+			go func() {
+				runtime.LockOSThread()
+				started.Add(1)
+				unix.Select(0, nil, nil, nil, nil)
+			}()
+		}
+		for started.Load() < 600 { // the program crashes if it may have no more threads
+			runtime.Gosched()
+		}
 	case doSpill:
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()

@@ -31,7 +31,7 @@ step_gofmt() {
 }
 
 # Builds, staticcheck and simulations collect garbage less often, for a sixth less processor time.
-step_vet() { GOGC=400 go vet ./...; }
+step_vet() { GOGC=400 go vet ./... && ! { has_chromedp && ! (cd integration/browser && go vet ./...); }; }
 
 # Its own module pins staticcheck, so that users of Quern do not download it.
 step_staticcheck() {
@@ -159,6 +159,40 @@ step_integration() {
 	return $code
 }
 
+# Opens the three main pages in a headless Chromium. make compat opens all of them. Screenshots stay in
+# .ci/output.
+step_browser() {
+	[ -d integration/browser ] || { echo "no browser tests here"; return $skipped; }
+	if ! ready_browser; then
+		echo "no browser is installed: skipped"
+		missing=Chromium
+		return $skipped
+	elif ! has_chromedp; then
+		echo "chromedp cannot be downloaded: skipped"
+		missing=chromedp
+		return $skipped
+	fi
+	build_programs
+	local output=$PWD/.ci/output/pages
+	rm -rf "$output"
+	mkdir -p "$output"
+	(cd integration/browser && go test -short -v -count=1 -vet=off -timeout 10m . -args -screenshots "$output")
+}
+
+# Like the race detector, a browser is installed only on a CI machine.
+ready_browser() {
+	local browser
+	for browser in chromium chromium-browser google-chrome chrome; do
+		command -v $browser >/dev/null && return 0
+	done
+	if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		apt-get update -q && apt-get install -qy --no-install-recommends chromium
+	fi >/dev/null 2>&1
+	command -v chromium >/dev/null
+}
+
+has_chromedp() { [ -d integration/browser ] && (cd integration/browser && go mod download github.com/chromedp/chromedp >/dev/null 2>&1); }
+
 # build_programs builds the programs of all these tests and of the images once: six test binaries would
 # link them. Without debug information a link takes two thirds of the time. What fails here fails in the
 # tests, with a text.
@@ -170,7 +204,7 @@ build_programs() {
 	go build -ldflags="-s -w -X $stamp.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 		-X $stamp.version=$(git describe --tags --dirty 2>/dev/null || echo devel)" -o "$programs/" \
 		./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
-		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$programs
+		./integration/trial/{paced,bad,stages} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$programs
 }
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is
@@ -251,6 +285,10 @@ for name in "$@"; do
 		case $name in
 		compose | integration)
 			download
+			build_programs
+			;;
+		browser)
+			ready_browser
 			build_programs
 			;;
 		esac

@@ -15,6 +15,10 @@ const (
 	ModifyACL = "mapreduce.job.acl-modify-job"
 )
 
+// RedactedProperties is the property that lists names of properties. Their values are hidden, also from those who may
+// see the job.
+const RedactedProperties = "mapreduce.job.redacted-properties"
+
 // MaxACL is the maximum bytes of a job's ACL: job trackers keep it as long as the job.
 const MaxACL = 4 << 10
 

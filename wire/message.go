@@ -83,6 +83,7 @@ type (
 		Rate     float64  `msgpack:"Rate"` // recent fetch rate of its homes in bytes a second, without idle times; 0: not measured
 
 		Awaited []Awaited `msgpack:"AwaitedBy,omitempty"` // by its homes; at most MaxAwaitedJobs
+		Machine *Machine  `msgpack:"Machine,omitempty"`   // nil: as before
 	}
 
 	// Awaited lists the trackers from which the homes of a job still have to fetch. A job is left out if

@@ -40,6 +40,7 @@ func NewOutputBlock(outputs []MapOutput) OutputBlock {
 type OutputEncoder struct {
 	columns outputColumns
 	known   map[outputPlace]int // indexes in columns.Trackers
+	numbers map[int32]int       // the same by number, see AddAt
 	buffer  []byte
 }
 
@@ -47,10 +48,28 @@ type outputPlace struct{ tracker, addr string }
 
 // Add adds an output to the next block.
 func (e *OutputEncoder) Add(o *MapOutput) {
-	c, at := &e.columns, -1
+	at := -1
 	if !o.GivenUp {
 		at = e.place(outputPlace{o.Tracker, o.Addr})
 	}
+	e.add(o, at)
+}
+
+// AddAt is Add for an output on a tracker with a number. Others with the same number are at the same place.
+func (e *OutputEncoder) AddAt(o *MapOutput, number int32) {
+	at, ok := e.numbers[number]
+	if !ok {
+		if e.numbers == nil {
+			e.numbers = make(map[int32]int)
+		}
+		at = e.place(outputPlace{o.Tracker, o.Addr})
+		e.numbers[number] = at
+	}
+	e.add(o, at)
+}
+
+func (e *OutputEncoder) add(o *MapOutput, at int) {
+	c := &e.columns
 	c.Maps, c.Attempts, c.At = append(c.Maps, o.Map), append(c.Attempts, o.Attempt), append(c.At, at)
 	c.Bytes, c.Digests = append(c.Bytes, o.Bytes), append(c.Digests, o.Digest)
 }
@@ -84,6 +103,7 @@ func (e *OutputEncoder) Block() OutputBlock {
 	}
 	e.buffer = buffer
 	clear(e.known)
+	clear(e.numbers)
 	e.columns = outputColumns{e.columns.Trackers[:0], e.columns.Addrs[:0], c.Maps[:0], c.Attempts[:0], c.At[:0], c.Bytes[:0], c.Digests[:0]}
 	return slices.Clone(buffer)
 }
@@ -131,24 +151,32 @@ func (m *Outputs) Count() (n int) {
 	return n
 }
 
-// Sum is a hash of where an output is. The sum over a page of a job's maps, which does not depend on
+// Sum is a hash of an output, and of where it is. The sum over a page of a job's maps, which does not depend on
 // their order, tells whether a tracker knows the outputs of these maps.
-func (o *MapOutput) Sum() uint64 {
-	hash := uint64(14695981039346656037)
-	mix := func(x uint64) {
-		hash = (hash ^ x) * 1099511628211
-		hash ^= hash >> 29
+func (o *MapOutput) Sum() uint64 { return o.SumAt(PlaceHash(o.Tracker, o.Addr)) }
+
+// SumAt is Sum for an output at a place with a known hash.
+func (o *MapOutput) SumAt(place uint64) uint64 {
+	hash := place
+	for _, x := range [...]uint64{uint64(o.Map), uint64(o.Attempt), o.Digest, uint64(o.Bytes)} {
+		hash = mix(hash, x)
 	}
-	mix(uint64(o.Map))
-	mix(uint64(o.Attempt))
-	mix(o.Digest)
-	mix(uint64(o.Bytes))
-	for _, text := range []string{o.Tracker, o.Addr} {
-		mix(uint64(len(text)))
+	return mix(hash, 0)
+}
+
+// PlaceHash is a hash of where outputs are.
+func PlaceHash(tracker, addr string) uint64 {
+	hash := uint64(14695981039346656037)
+	for _, text := range []string{tracker, addr} {
+		hash = mix(hash, uint64(len(text)))
 		for i := range len(text) {
 			hash = (hash ^ uint64(text[i])) * 1099511628211
 		}
 	}
-	mix(0)
 	return hash
+}
+
+func mix(hash, x uint64) uint64 {
+	hash = (hash ^ x) * 1099511628211
+	return hash ^ hash>>29
 }

@@ -199,11 +199,16 @@ type JobStatus struct {
 	Suspended  bool          `msgpack:"Held"`     // suspended: no task is launched
 	Troubles   []string      `msgpack:"Troubles"` // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
 	Elapsed    time.Duration `msgpack:"Elapsed"`  // since submission
+	Submitted  int64         `msgpack:"-"`        // Unix milliseconds; only a job tracker sets it
 	Prediction Prediction    `msgpack:"-"`        // of its end; only a job tracker sets it
 	Owner      string        `msgpack:"Owner"`    // the user that submitted it; empty: not known any more
 	Access     Access        `msgpack:"-"`        // to its details; only a job tracker sets it
 	Flow       FlowID        `msgpack:"Flow"`     // its flow; zero: none
 	StoppedBy  JobID         `msgpack:"With"`     // the job of its flow that failed or was killed, which stopped this one; zero: none
+
+	// After lists the jobs of its flow that write its input, by id. Once all jobs of the flow have ended,
+	// only their histories have it.
+	After []JobID `msgpack:"After,omitempty"`
 
 	GivenUpTasks string   `msgpack:"GivenUpTasks,omitempty"` // tasks that failed for good, and without which the job goes on: "maps 3, 7-9; reduce 0"
 	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles
@@ -217,12 +222,22 @@ type JobStatus struct {
 // MaxReached limits the list of reached trackers in an [OutputLost].
 const MaxReached = 100
 
+// MaxSlots limits the map slots of a task tracker, its reduce slots and its cores, and MaxMemory the bytes that it offers: the
+// leader adds them up, and some schedulers keep a number for each slot.
+const (
+	MaxSlots  = 1 << 16
+	MaxMemory = 1 << 50
+)
+
 // MaxAwaited limits the list of trackers in an [Awaited], and MaxAwaitedJobs the list of jobs in a
 // [Heartbeat].
 const (
 	MaxAwaited     = 16
 	MaxAwaitedJobs = 8
 )
+
+// MaxDisks limits the list of disks in a [Machine].
+const MaxDisks = 64
 
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.

@@ -30,6 +30,28 @@ type JobAttempts struct {
 	Token    string          // of the job; empty: an older version ran it
 }
 
+// CurvePoint has the totals of a job at a time, in bytes.
+type CurvePoint struct {
+	At       int64 `msgpack:"At"`       // Unix milliseconds
+	Read     int64 `msgpack:"Read"`     // of input, by maps
+	Shuffled int64 `msgpack:"Shuffled"` // gathered by homes
+	Reduced  int64 `msgpack:"Reduced"`  // read by reduces
+}
+
+// JobSubmission is what was submitted for a job. Its pointers lead to values that must not be changed.
+type JobSubmission struct {
+	Job      JobID
+	Flow     FlowID // zero: it is alone
+	FlowName string // empty: none, or not known any more
+	Owner    string
+	Access   Access
+	At       int64  // Unix milliseconds
+	View     string // ACLs, in Hadoop's syntax; empty: it has none
+	Modify   string
+	Plan     *JobPlan
+	Program  *Program // nil: an older build has written its history
+}
+
 // Offer is how much of a resource a task tracker offers to attempts in slots. If it is 0, slots alone
 // count.
 type Offer struct {
@@ -56,6 +78,31 @@ type TrackerStatus struct {
 	Rack        string // from the file system's topology, or else the tracker's flag
 	Limits      string // as in Hello
 	Isolation   string // as in Hello
+	Machine     *Machine
+	Faults      TrackerFaults
+}
+
+// Machine is the state of a task tracker's machine, for users.
+type Machine struct {
+	Load          float64 `msgpack:"Load"`          // processes that run or wait to, in the mean of a minute; 0: not known
+	FailedFetches int64   `msgpack:"FailedFetches"` // of map outputs, since the task tracker's start
+	Disks         []Disk  `msgpack:"Disks"`         // at most MaxDisks
+}
+
+// Disk is the state of a directory of a task tracker. Free and Total are 0 if they are not known.
+type Disk struct {
+	Path   string `msgpack:"Path"`
+	Free   int64  `msgpack:"Free"`             // bytes
+	Total  int64  `msgpack:"Total"`            // bytes
+	Failed string `msgpack:"Failed,omitempty"` // why it is not used; empty: it is
+}
+
+// TrackerFaults counts faults of a task tracker under this leader, since it was registered.
+type TrackerFaults struct {
+	Attempts int   // that failed there
+	Outputs  int   // map outputs of it that could not be read
+	Fetches  int64 // of its homes that failed, since its start
+	Disks    int   // how many times it has stopped using a disk, since its start
 }
 
 // ClusterStatus is a cluster's state as users see it. Only the leader knows the trackers.

@@ -73,6 +73,7 @@ func fleets() []fleet {
 		{"10 trackers, 1 job", sim.Fleet{Trackers: 10, Slots: slots, Jobs: 1, Maps: 300, Reduces: 10, AttemptTime: 4 * time.Second}},
 		{"10 trackers, 40 jobs", sim.Fleet{Trackers: 10, Slots: slots, Jobs: 40, Every: 200 * time.Millisecond, Maps: 20, Reduces: 2, AttemptTime: 2 * time.Second}},
 		{"10 trackers, 40 jobs, flex", sim.Fleet{Trackers: 10, Slots: slots, Jobs: 40, Every: 200 * time.Millisecond, Maps: 20, Reduces: 2, AttemptTime: 2 * time.Second, Scheduler: "flex"}},
+		{"10 trackers, 40 jobs, attempts killed", sim.Fleet{Trackers: 10, Slots: slots, Jobs: 40, Every: 200 * time.Millisecond, Maps: 20, Reduces: 2, AttemptTime: 2 * time.Second, Kills: 8}},
 		{"100 trackers, 1 job", sim.Fleet{Trackers: 100, Slots: slots, Jobs: 1, Maps: 1000, Reduces: 30, AttemptTime: 6 * time.Second}},
 		{"100 trackers, 100 jobs", sim.Fleet{Trackers: 100, Slots: slots, Jobs: 100, Every: 100 * time.Millisecond, Maps: 30, Reduces: 3, AttemptTime: 6 * time.Second}},
 		{"1,000 trackers, 1 job", sim.Fleet{Trackers: 1000, Slots: slots, Jobs: 1, Maps: 2500, Reduces: 30, AttemptTime: 6 * time.Second}},

@@ -33,7 +33,7 @@ import (
 
 // layout lists the files and directories that a job tracker makes in -data.
 var layout = datadir.Layout{
-	Daemon: "job tracker", Marker: "quern-jobtracker",
+	Daemon: "job tracker", Marker: datadir.JobTracker,
 	Dirs:  []string{filepath.Base(daemon.LogDir("")), ownStaging},
 	Files: []string{clusterFile, "." + clusterFile + "*", candidateFile, "." + candidateFile + "*"},
 }
@@ -84,7 +84,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 			j.log.Warn("a group of -acl-view or -admins has no line in the -groups file, so no user is in it", "group", name)
 		}
 	}
-	record, closeAudit, err := o.security.Audit(j.log)
+	record, closeAudit, err := o.security.Audit(j.identity, j.log)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Command mrsim runs Quern's own code in simulated clusters with faults. It also computes the
 // figures of the papers behind Quern's schedulers; docs/architecture.md says which of these
-// simulations run Quern's code. This file has the table of subcommands, cluster.go and forecast.go
+// simulations run Quern's code. This file has the table of subcommands, cluster.go, forecast.go and whatif.go
 // the first of them and paper.go the others.
 //
 // Exit codes: 0 done, 1 a failed run or a figure outside its band, 2 bad usage. Results go to
@@ -55,6 +55,7 @@ func commands() []command {
 	return []command{
 		{"cluster", clusterSynopsis, "whole clusters with faults, in virtual time", (*tool).cluster},
 		{"forecast", forecastSynopsis, "predicted ends of jobs against the true ones, in virtual time", (*tool).forecast},
+		{"whatif", whatIfSynopsis, "predictions for schedulers against runs under them, in virtual time", (*tool).whatIf},
 		{"flex", paperSynopsis, "FLEX: slots for independent jobs, against the optimum",
 			paper{"flex", flex.Simulate, flex.WritePage}.run},
 		{"flowflex", paperSynopsis, "FlowFlex: slots for flows of jobs, against lower bounds",

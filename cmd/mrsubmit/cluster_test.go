@@ -28,6 +28,7 @@ import (
 // fakeJobTracker is the leader of a cluster with fixed jobs and trackers.
 type fakeJobTracker struct {
 	recorder
+	otherMethods
 	staging      string
 	addr         string // address of its API, and of the logs of task trackers
 	jobs         []wire.JobStatus
@@ -40,6 +41,9 @@ type fakeJobTracker struct {
 	trackers     []wire.TrackerStatus
 	voters       []web.Voter
 }
+
+// otherMethods has the methods that no test calls.
+type otherMethods struct{ web.JobTracker }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 	if f.clusterCalls++; f.clusterCalls > 3 && len(f.drains) > 0 {
@@ -191,9 +195,6 @@ func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobI
 	return a, nil
 }
 
-// tokenOf returns the token of a job.
-func tokenOf(job string) string { return "token of " + job }
-
 func (f *fakeJobTracker) History(_ context.Context, _ core.Caller, id wire.JobID) (*history.Record, error) {
 	return history.Find(files(), f.staging, id)
 }
@@ -334,6 +335,10 @@ func TestQueries(t *testing.T) {
 		{"cluster scheduler -metric sum-joy", 2, "", `metric "sum-joy": want`},
 		{"cluster scheduler -delay fixed=soon", 2, "", `delay "fixed=soon": want`},
 		{"cluster scheduler fair flex", 2, "", `unexpected argument "flex"`},
+		{"whatif", 0, "without job_7_0003: it is susp?ended…SCHEDULER  MEAN RESPONSE…LATE  sum-response…fifo       4s             1.50          3s        2     3\n…fair *     -              -             -         -     it takes long\n", ""},
+		{"whatif -jobs", 0, "…JOB         fifo\njob_7_0001  4s\njob_7_0002  5s\n", ""},
+		{"whatif -json", 0, `"scheduler": "fifo"…"metrics"…"sum-response": 3`, ""},
+		{"whatif now", 2, "", "unexpected argument"},
 		{"counters job_7_0001", 0, "GROUP…org.apache.hadoop.mapreduce.TaskCounter  MAP_INPUT_RECORDS  3", ""},
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},

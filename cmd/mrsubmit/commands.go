@@ -84,6 +84,10 @@ func commands() []command {
 			query: (*query).status, min: 1, max: 1, words: []candidate{ofJobs}, examples: []string{"status job_1764000000_0001"}},
 		{name: "explain", group: results, synopsis: "[-json] [JOB|FLOW]", summary: "show why jobs have the slots they have, and their predicted ends", help: explainHelp,
 			query: (*query).explain, max: 1, words: []candidate{ofUnfinished}, examples: []string{"explain", "explain job_1764000000_0001"}},
+		{name: "whatif", group: results, synopsis: "[-jobs] [-json]", summary: "predict what each scheduler would make of the jobs that have not ended", help: whatIfHelp,
+			query: (*query).whatIf, flags: func(q *query) {
+				q.flags.BoolVar(&q.eachJob, "jobs", false, "print when each job would end, too")
+			}, examples: []string{"whatif", "whatif -jobs"}},
 		{name: "logs", group: results, synopsis: "[-f] [-n LINES] [-tail BYTES] [-json] JOB|FLOW [TASK]", summary: "print what attempts wrote to standard output and standard error", help: logsHelp,
 			query: (*query).logs, flags: logFlags, min: 1, max: 2, words: []candidate{ofJobs, ofAttempts},
 			examples: []string{"logs job_1764000000_0001", "logs -f -n 10 job_1764000000_0001", "logs -tail 0 job_1764000000_0001 task_1764000000_0001_m_000003"}},

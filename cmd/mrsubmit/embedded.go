@@ -3,10 +3,20 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/embedded"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/pages"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,7 +27,9 @@ type startCluster func(ctx context.Context, sub *wire.Submission) (*cluster, err
 type cluster struct {
 	client.Cluster
 	files   dfs.FS
-	staging string // URL
+	staging string       // URL
+	pages   http.Handler // of the cluster, with the API
+	log     ui.OpenLog
 	close   func() error
 }
 
@@ -34,5 +46,53 @@ func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) 
 	if err := c.KeepProgram(sub); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &cluster{Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close}, nil
+	return &cluster{
+		Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close,
+		pages: pages.Mount(web.New(web.Config{ID: "embedded", Server: c.Server})), log: embeddedLogs{c}.open,
+	}, nil
+}
+
+// embeddedLogs opens logs of an embedded cluster: its task trackers do not serve them.
+type embeddedLogs struct{ *embedded.Cluster }
+
+func (e embeddedLogs) open(ctx context.Context, job, attempt, stream string, part ui.Part) (*ui.Log, error) {
+	id, err := wire.ParseAttemptID(attempt)
+	switch {
+	case err != nil:
+		return nil, err
+	case id.Task.Job.String() != job:
+		return nil, fmt.Errorf("%s has no %s", job, attempt)
+	}
+	some, err := e.Attempts(ctx, core.Caller{}, id.Task.Job, wire.AttemptID{Task: id.Task})
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(some.Attempts, func(a wire.AttemptStatus) bool { return a.Attempt == id })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no %s: %w", job, attempt, fs.ErrNotExist)
+	}
+	state := some.Attempts[i].State
+	text, err := e.OpenLog(some.Attempts[i].Tracker, id, stream)
+	if err != nil {
+		return nil, err
+	}
+	from := text.Find(part.From)
+	if part.Tail > 0 {
+		from = max(0, text.Size()-part.Tail)
+	}
+	return &ui.Log{
+		ReadCloser: embeddedLog{io.NewSectionReader(text, from, text.Size()-from), text},
+		End:        text.End(), Ended: state != wire.AttemptRunning && state != wire.AttemptReady,
+	}, nil
+}
+
+// embeddedLog is a part of a log in a file.
+type embeddedLog struct {
+	io.Reader
+	text *attemptlog.Text
+}
+
+func (l embeddedLog) Close() error {
+	l.text.Close()
+	return nil
 }

@@ -257,7 +257,10 @@ func (p *printer) ends(x *web.Explanation, now time.Time) {
 	}
 	if !x.Deadline.IsZero() {
 		p.printf("; deadline %s", relativeTime(x.Deadline, now))
-		if late := x.End.Sub(x.Deadline); !x.End.IsZero() && late > 0 {
+		late := x.End.Sub(x.Deadline)
+		if least := job.Prediction.LateBy(&job.Settings); x.End.IsZero() && least > 0 {
+			p.printf(": it will probably miss it, by %s or more", elapsedText(least.Milliseconds()))
+		} else if !x.End.IsZero() && late > 0 {
 			p.printf(": it will miss it by about %s", elapsedText(late.Milliseconds()))
 		} else if !x.End.IsZero() {
 			p.printf(": %s to spare", elapsedText(-late.Milliseconds()))

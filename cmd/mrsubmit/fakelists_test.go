@@ -20,10 +20,10 @@ func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (al
 }
 
 // Recent lists an attempt that runs, and one that has ended.
-func (f *fakeJobTracker) Recent(context.Context) ([]wire.JobAttempts, int64, error) {
+func (f *fakeJobTracker) Recent(context.Context) (*core.Recent, error) {
 	id := wire.JobID{Start: 7, N: 2}
 	running := wire.AttemptStatus{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id, Kind: wire.Map, N: 3}, N: 1000}, Tracker: "t1", State: wire.AttemptRunning}
-	return []wire.JobAttempts{{Attempts: append([]wire.AttemptStatus{running}, f.attempts(id)[0])}}, 0, nil
+	return &core.Recent{Jobs: []wire.JobAttempts{{Attempts: append([]wire.AttemptStatus{running}, f.attempts(id)[0])}}}, nil
 }
 
 // Jobs returns pages of one job. All were submitted at the same time.

@@ -44,3 +44,6 @@ func (f *fakeJobTracker) Exclude(_ context.Context, x core.Exclude) error {
 	}
 	return nil
 }
+
+// tokenOf returns the token of a job.
+func tokenOf(job string) string { return "token of " + job }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
@@ -20,7 +21,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -38,6 +39,8 @@ type runFlags struct {
 	sharedLocal bool               // all machines share the local files
 	noWait      bool               // fail if the cluster accepts no job for now
 	scripted    scripted
+	ui          bool // serve the pages of the embedded run
+	noBrowser   bool
 	properties  []string // NAME=VALUE, in order
 	settings    *[][2]string
 	began       time.Time     // deadlines count from this time
@@ -71,6 +74,8 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	t.securityFlags(set, &f.security)
 	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
 	set.BoolVar(&f.noWait, "no-wait", false, "fail at once if the cluster has too many jobs, instead of waiting until it accepts this one")
+	set.BoolVar(&f.ui, "ui", false, "serve the pages of an embedded run at a loopback address, and open a browser. They stay after the job's end, until Ctrl-C")
+	set.BoolVar(&f.noBrowser, "no-browser", false, "with -ui: only print the address")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -89,6 +94,9 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	}
 	f.job, f.args = rest[0], rest[1:]
 	f.jobtrackers, err = addresses(*list)
+	if err == nil && f.ui && len(f.jobtrackers) > 0 {
+		err = usagef("-ui shows an embedded run: mrsubmit ui shows the pages of a cluster")
+	}
 	return f, err
 }
 
@@ -132,11 +140,14 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if err := f.scripted.check(sub, cluster != nil); err != nil {
 		return err
 	}
+	if drives && f.ui {
+		return usagef("-ui: the program drives jobs: without a job tracker it runs them itself")
+	}
 	if cluster == nil && drives {
 		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: sub.Program.Args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
 	}
 	if cluster == nil {
-		return t.runEmbedded(ctx, &f.scripted, cfg, sub)
+		return t.runEmbedded(ctx, cfg, f, sub)
 	}
 	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil { // a driver's plan is empty
 		return err
@@ -190,17 +201,50 @@ func (t *tool) settle(f *runFlags, sub *wire.Submission) (err error) {
 }
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
-func (t *tool) runEmbedded(ctx context.Context, s *scripted, cfg client.Config, sub *wire.Submission) error {
+func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, sub *wire.Submission) error {
 	cluster, err := t.embedded(ctx, sub)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}
-	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
-	err = t.runScripted(ctx, s, cfg, sub)
-	if err := cluster.close(); err != nil {
-		return fmt.Errorf("stop embedded cluster: %w", err)
+	wait := func() error { return nil }
+	if f.ui {
+		if wait, err = t.showRun(ctx, f, cluster); err != nil {
+			return errors.Join(err, cluster.close())
+		}
 	}
-	return err
+	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
+	ran := t.runScripted(ctx, &f.scripted, cfg, sub)
+	err = wait()
+	if closed := cluster.close(); closed != nil {
+		return fmt.Errorf("stop embedded cluster: %w", closed)
+	}
+	return cmp.Or(err, ran)
+}
+
+// showRun serves the pages of an embedded cluster. wait serves them after the end of the job until an interrupt.
+func (t *tool) showRun(ctx context.Context, f *runFlags, cluster *cluster) (wait func() error, err error) {
+	p, err := ui.Listen(0, ui.Config{Pages: cluster.pages, Log: cluster.log})
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve() }()
+	fmt.Fprintln(t.stderr, "pages:", p.URL())
+	remove := t.openBrowser("run", p.URL(), f.noBrowser)
+	return func() error {
+		defer remove()
+		defer p.Close()
+		if ctx.Err() == nil {
+			fmt.Fprintln(t.stderr, "the pages stay until Ctrl-C")
+		}
+		select {
+		case <-ctx.Done():
+		case <-t.signals.HangUp:
+		case err := <-served:
+			return err
+		}
+		return nil
+	}, nil
 }
 
 // executable returns the absolute path of the job's program. If JOB is a package directory, it

@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -28,7 +32,7 @@ func (q *query) showUI(ctx context.Context) error {
 	if secure != nil {
 		identity.Secure(transport, secure)
 	}
-	p, err := ui.Listen(q.port, ui.Config{Leader: q.leader, Transport: transport, Secure: secure != nil, Log: q.attemptLog})
+	p, err := ui.Listen(q.port, ui.Config{Pages: ui.Forward(ui.Cluster{Leader: q.leader, Transport: transport, Secure: secure != nil}), Log: q.attemptLog})
 	if err != nil {
 		return err
 	}
@@ -41,20 +45,26 @@ func (q *query) showUI(ctx context.Context) error {
 	if _, err := fmt.Fprintln(q.stdout, p.URL()); err != nil {
 		return err
 	}
-	if !q.noBrowser {
-		remove, err := ui.OpenBrowser(p.URL())
-		if err != nil {
-			fmt.Fprintf(q.stderr, "mrsubmit ui: no browser was opened (%v): open the address above\n", err)
-		} else {
-			defer remove()
-		}
-	}
+	defer q.openBrowser("ui", p.URL(), q.noBrowser)()
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-served:
 		return err
 	}
+}
+
+// openBrowser opens a browser with an address, unless it only is to be printed. Call remove at the end.
+func (t *tool) openBrowser(command, url string, onlyPrint bool) (remove func()) {
+	if onlyPrint {
+		return func() {}
+	}
+	remove, err := ui.OpenBrowser(url)
+	if err != nil {
+		fmt.Fprintf(t.stderr, "mrsubmit %s: no browser was opened (%v): open the address above\n", command, err)
+		return func() {}
+	}
+	return remove
 }
 
 // leader returns the address of the leader's API.
@@ -66,30 +76,46 @@ func (q *query) leader(ctx context.Context) (string, error) {
 	return c.Addr, nil
 }
 
-// logBytes limits a log in the browser: mrsubmit logs has all of it.
-const logBytes = 1 << 20
-
-// attemptLog opens the last bytes of an attempt's log.
-func (q *query) attemptLog(ctx context.Context, job, attempt, stream string) (io.ReadCloser, error) {
-	id, err := wire.ParseJobID(job)
+// attemptLog opens a part of an attempt's log.
+func (q *query) attemptLog(ctx context.Context, job, attempt, stream string, part ui.Part) (*ui.Log, error) {
+	a, token, err := q.findAttempt(ctx, job, attempt)
 	if err != nil {
 		return nil, err
 	}
-	all, err := q.attempts(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(all.Items, func(a web.Attempt) bool { return a.ID == attempt })
-	if i < 0 {
-		return nil, fmt.Errorf("%s has no %s", job, attempt)
-	}
-	r := q.newLogReader(all.Token)
-	body, _, err := r.open(ctx, &all.Items[i], stream, logPart{tail: logBytes})
+	r := q.newLogReader(token)
+	body, end, err := r.open(ctx, a, stream, logPart{tail: part.Tail, from: part.From})
 	if err != nil {
 		r.http.CloseIdleConnections()
 		return nil, err
 	}
-	return &log{body, r.http}, nil
+	l := &ui.Log{ReadCloser: &log{body, r.http}, Ended: !attemptRuns(a)}
+	if l.End, err = strconv.ParseInt(end, 10, 64); err != nil {
+		l.End = -1 // an older task tracker does not say it
+	}
+	return l, nil
+}
+
+// findAttempt returns an attempt, from the cluster or from a history, and the token for its logs.
+func (q *query) findAttempt(ctx context.Context, job, attempt string) (*web.Attempt, string, error) {
+	id, err := wire.ParseAttemptID(attempt)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case id.Task.Job.String() != job:
+		return nil, "", fmt.Errorf("%s has no %s", job, attempt)
+	}
+	a, token, err := q.cluster.Attempt(ctx, id)
+	if !errors.Is(err, admission.ErrUnknownJob) {
+		return a, token, err
+	}
+	all, err := q.attempts(ctx, id.Task.Job)
+	if err != nil {
+		return nil, "", err
+	}
+	if i := slices.IndexFunc(all.Items, func(a web.Attempt) bool { return a.ID == attempt }); i >= 0 {
+		return &all.Items[i], all.Token, nil
+	}
+	return nil, "", fmt.Errorf("%s has no %s: %w", job, attempt, fs.ErrNotExist)
 }
 
 // log is the answer of a task tracker. Its connection is not used again.

@@ -18,13 +18,15 @@ import (
 
 // isolationFlags are the flags for the isolation of jobs.
 type isolationFlags struct {
-	level, shown, users string
-	minUID              uint
+	level, shown, hidden, outputs, users string
+	minUID                               uint
 }
 
 func (f *isolationFlags) flags(set *flag.FlagSet) {
 	set.StringVar(&f.level, "isolation", "", "`level` that keeps jobs from this daemon and from each other: none, namespace, or user, which also runs each job as its owner; namespace and user fail to start where they do not work (default namespace where it works)")
 	set.StringVar(&f.shown, "job-paths", "", "more `paths` that jobs in namespaces can read, separated by commas (default the system's and what the job names)")
+	set.StringVar(&f.hidden, "job-hidden", "", "more `paths` that jobs in namespaces do not see, also in what they name, separated by commas (default the files of daemons)")
+	set.StringVar(&f.outputs, "job-outputs", "", "`directories` in and below which jobs in namespaces may have their outputs, separated by commas (default for root without -isolation user "+strings.Join(isolation.RootOutputs, ",")+", for others all but those of programs)")
 	set.StringVar(&f.users, "user-map", "", "`file` with the accounts of owners for -isolation user: lines OWNER ACCOUNT or OWNER UID GID (default the account with the owner's name)")
 	set.UintVar(&f.minUID, "min-uid", defaultMinUID, "lowest user `id` of -isolation user")
 }
@@ -48,9 +50,12 @@ func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) str
 	default:
 		return i, daemon.Usagef("-isolation %s: want none, namespace or user", f.level)
 	}
-	for _, path := range i.Shown {
-		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
-			return i, daemon.Usagef("-job-paths %s: want absolute paths, and not /", path)
+	i.Outputs, i.Hidden = daemon.SplitList(f.outputs), daemon.SplitList(f.hidden)
+	for name, list := range map[string][]string{"-job-paths": i.Shown, "-job-hidden": i.Hidden, "-job-outputs": i.Outputs} {
+		for _, path := range list {
+			if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
+				return i, daemon.Usagef("%s %s: want absolute paths, and not /", name, path)
+			}
 		}
 	}
 	for name, path := range map[string]string{"-tls-dir": s.TLSDir, "-audit-log": s.AuditLog, "-user-map": f.users} {

@@ -44,6 +44,21 @@ func TestJobsDoNotSeeLogins(t *testing.T) {
 	}
 }
 
+// TestJobPaths: the operator names what jobs see, do not see and write by absolute paths.
+func TestJobPaths(t *testing.T) {
+	none := func(string) string { return "" }
+	i, err := jobIsolation(&isolationFlags{hidden: "/srv/keys,/srv/db", outputs: "/data,/scratch", minUID: defaultMinUID}, &daemon.Security{TLSDir: "/keys"}, none)
+	if err != nil || !slices.Equal(i.Outputs, []string{"/data", "/scratch"}) || !slices.Equal(i.Hidden, []string{"/srv/keys", "/srv/db", "/keys"}) {
+		t.Errorf("%+v, %v", i, err)
+	}
+	for want, f := range map[string]isolationFlags{"-job-hidden keys": {hidden: "keys"}, "-job-outputs /": {outputs: "/data,/"}, "-job-paths x": {shown: "x"}} {
+		f.minUID = defaultMinUID
+		if _, err := jobIsolation(&f, new(daemon.Security), none); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", f, err, want)
+		}
+	}
+}
+
 // TestUserFlags: the flags for accounts need the level user, and jobs do not see the map.
 func TestUserFlags(t *testing.T) {
 	none := func(string) string { return "" }

@@ -28,6 +28,7 @@ import (
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
 	"github.com/quernmr/quern/tasktracker/process"
+	"github.com/quernmr/quern/wire"
 )
 
 func main() {
@@ -162,6 +163,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Usagef("-join is missing: give gossip addresses of the cluster")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
 		return daemon.Usagef("-map-slots %d, -reduce-slots %d: there must be at least one slot", o.mapSlots, o.reduceSlots)
+	case max(o.mapSlots, o.reduceSlots, o.cores) > wire.MaxSlots:
+		return daemon.Usagef("-map-slots %d, -reduce-slots %d, -vcores %d: at most %d are possible", o.mapSlots, o.reduceSlots, o.cores, wire.MaxSlots)
 	case o.cores < 0:
 		return daemon.Usagef("-vcores must not be negative, got %d", o.cores)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:

@@ -35,7 +35,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if o.isolation.Level == isolation.User && self == nil {
 		return daemon.Usagef("-isolation user needs certificates (-tls-dir): without them every client can name any owner")
 	}
-	record, closeAudit, err := o.security.Audit(log)
+	record, closeAudit, err := o.security.Audit(self, log)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,14 @@ func (c *cluster) connected(id string) bool {
 // A task tracker that the deny list has loses its stream and gets no more attempts; a user is refused.
 // This survives a restart, and ends with the entry in the list.
 func TestDenied(t *testing.T) {
-	c := start(t, withTLS, shortLease, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers, cfg.MapSlots = 1, 2, 4 })
+	audited := filepath.Join(t.TempDir(), "audit")
+	c := start(t, withTLS, shortLease, func(cfg *processes.Config) {
+		cfg.JobTrackers, cfg.TaskTrackers, cfg.MapSlots, cfg.JobTrackerFlags = 1, 2, 4, []string{"-audit-log", audited}
+	})
+	recorded := func(text string) bool {
+		all, err := os.ReadFile(audited)
+		return err == nil && strings.Contains(string(all), text)
+	}
 	jt, config := c.JobTrackers[0], c.Dialer(identity.JobTracker)
 	admitted := func() bool {
 		status, _ := request(t, config, "GET", "https://"+jt.Addr+"/v1/jobs", "", "")
@@ -81,6 +88,11 @@ func TestDenied(t *testing.T) {
 
 	c.writeText(identity.JobTracker, jt.ID, identity.DeniedFile, "tasktracker "+d.ID+"\nclient "+processes.User+"\n")
 	c.await("refusal of a user", func() bool { return !admitted() })
+	for _, event := range []string{
+		`"action":"stay connected","detail":"tasktracker ` + d.ID + `, serial `, `"action":"connect","detail":"client ` + processes.User + `, serial `,
+	} {
+		c.await(event, func() bool { return recorded(event) })
+	}
 	if err := jt.Terminate(); err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,10 @@ func TestNamesLikeCommands(t *testing.T) {
 		checkCounts(t, out, trial.Lines(5))
 	}
 	for _, args := range [][]string{{"kill", odd}, {"logs", odd}, {"status", "job_1_1;touch pwned"}} {
-		c.mrsubmit(args...).Fail(2, "not an id")
+		c.mrsubmit(args...).Fail(2, "is not the id of")
 	}
 	c.mrsubmit("cluster", "drain", odd).Fail(1, fmt.Sprintf("unknown task tracker %q", odd))
-	c.mrsubmit("history", "job_1_0001;touch pwned").Fail(2, "not an id")
+	c.mrsubmit("history", "job_1_0001;touch pwned").Fail(2, "is not the id of")
 	filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "pwned" {
 			t.Errorf("a shell command has written %q", path)

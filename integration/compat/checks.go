@@ -16,6 +16,7 @@ func checks(dir string) []check {
 		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
 		{"properties", "Hadoop", "names of job properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
+		{"files", "Hadoop", "compressed files and SequenceFiles that one writes and the other reads, and their splits", "`compression.TestHadoop`, `sequencefile.TestHadoop`, `runtime.TestBzip2SplitsOfHadoop`", files{dir}.compared},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},
 		{"failover", "Hadoop", "a user's job with Kerberos and, as root, with the user's account, while a NameNode fails over, for longer than a token lives", "`dfs/hdfs.TestPrincipals`", failover{dir}.compared},
 		{"tpch-tiny", "DuckDB", "answers to TPC-H queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},
@@ -23,6 +24,7 @@ func checks(dir string) []check {
 		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, with one or several files per table", "`integration/tpch.TestAnswers`",
 			q.compared(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
 		{"metrics", "Prometheus", "alert rules with their tests, queries of the dashboard, configuration, and the metrics of real daemons", "`cmd/internal/metrics.TestFiles`", promtool{dir}.compared},
+		{"pages", "Chromium", "every page of a real cluster: live, after a change of the leader, dark, narrow, without JavaScript, by keyboard; axe-core finds no mistake", "`integration/browser.TestMainPages`, with a Chromium", openPages},
 		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.compared(peers.Spark, shape{"0.01", 1, 1_000_000})},
 	}
 }

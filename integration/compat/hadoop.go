@@ -34,7 +34,7 @@ func (h hadoop) recorded(what, file string) func(context.Context) (answers, erro
 
 // ask returns the output of Recorder.java. Its input is the recorded file, if that exists.
 func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
-	jars, err := classpath(ctx)
+	jars, err := classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:")
 	if err != nil {
 		return "", err
 	}
@@ -59,8 +59,8 @@ func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 	return stdout.String(), nil
 }
 
-// classpath returns HDFS's jars and MapReduce's jar of the same version.
-func classpath(ctx context.Context) (string, error) {
+// classpath returns HDFS's jars and those of artifacts. An artifact that ends in a colon has the version of HDFS.
+func classpath(ctx context.Context, artifacts ...string) (string, error) {
 	jars, err := minicluster.Fetch(ctx)
 	if err != nil {
 		return "", err
@@ -73,14 +73,23 @@ func classpath(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s has %d jars of hadoop-common, want 1: remove the directory", jars.Dir(), len(common))
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(common[0]), "hadoop-common-"), ".jar")
-	artifact := "org.apache.hadoop:hadoop-mapreduce-client-core:" + version
-	dir, err := cache.Dir("mapreduce", artifact, func(dir string) error {
-		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
-		cmd.Dir = dir // without a pom.xml
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s: %w\n%s", minicluster.ErrUnavailable, strings.Join(cmd.Args, " "), err, out)
+	path := filepath.Join(jars.Dir(), "jars", "*")
+	for _, artifact := range artifacts {
+		if strings.HasSuffix(artifact, ":") {
+			artifact += version
 		}
-		return nil
-	})
-	return filepath.Join(jars.Dir(), "jars", "*") + ":" + filepath.Join(dir, "*"), err
+		dir, err := cache.Dir("maven", artifact, func(dir string) error {
+			cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
+			cmd.Dir = dir // without a pom.xml
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s: %w\n%s", minicluster.ErrUnavailable, strings.Join(cmd.Args, " "), err, out)
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		path += ":" + filepath.Join(dir, "*")
+	}
+	return path, nil
 }

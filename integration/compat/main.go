@@ -97,5 +97,5 @@ func choose(all []check, only string) (selected []check, err error) {
 
 // unavailable reports that a peer is not available on this machine.
 func unavailable(err error) bool {
-	return errors.Is(err, minicluster.ErrUnavailable) || errors.Is(err, peers.ErrUnavailable) || errors.Is(err, errNoPromtool)
+	return errors.Is(err, minicluster.ErrUnavailable) || errors.Is(err, peers.ErrUnavailable) || errors.Is(err, errNoPromtool) || errors.Is(err, errNoBrowser)
 }

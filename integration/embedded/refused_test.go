@@ -24,7 +24,8 @@ func TestRefusedInput(t *testing.T) {
 	w.Close()
 	truncated := write(t, dir+"/cut.gz", zipped.String()[:zipped.Len()/2])
 	empty := write(t, dir+"/empty.gz", "")
-	packed := write(t, dir+"/x.bz2", "BZh91AY&SY")
+	packed := write(t, dir+"/x.xz", "\xfd7zXZ\x00")
+	mislabelled := write(t, dir+"/text.bz2", "a line of text\n")
 	long := write(t, dir+"/long", strings.Repeat("y", 3<<20)+"\n")
 	odd := write(t, dir+"/odd", strings.Repeat("z", 250))
 	for name, c := range map[string]struct {
@@ -32,22 +33,23 @@ func TestRefusedInput(t *testing.T) {
 		wants []string
 		args  []string
 	}{
-		"missing input":     {1, []string{dir + "/nowhere"}, []string{"wordcount", "-input", dir + "/nowhere"}},
-		"glob of nothing":   {1, []string{dir + "/no*"}, []string{"wordcount", "-input", dir + "/no*"}},
-		"no input":          {2, []string{"-input"}, []string{"wordcount"}},
-		"unknown flag":      {2, []string{"-bogus"}, []string{"wordcount", "-bogus", "-input", in}},
-		"unknown scheme":    {1, []string{"gopher://"}, []string{"wordcount", "-input", "gopher://x/y"}},
-		"short URL":         {1, []string{"fs.defaultFS"}, []string{"wordcount", "-input", in, "-output", "hdfs:/user/x"}},
-		"colon":             {1, []string{"./a:b"}, []string{"wordcount", "-input", "a:b"}},
-		"bad property":      {2, []string{"mapreduce.job.reduces", "many"}, []string{"wordcount", "-input", in, "-D", "mapreduce.job.reduces=many"}},
-		"unknown property":  {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
-		"bad regexp":        {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
-		"truncated gzip":    {1, []string{truncated, "truncated"}, []string{"wordcount", "-input", truncated}},
-		"empty gzip":        {1, []string{empty, "is empty"}, []string{"wordcount", "-input", empty}},
-		"unknown codec":     {1, []string{packed, "bzip2"}, []string{"wordcount", "-input", packed}},
-		"record too large":  {1, []string{long, "quern.record.max.bytes"}, []string{"wordcount", "-input", long, "-D", "quern.record.max.bytes=1048576"}},
-		"records not whole": {1, []string{odd, "100"}, []string{"sort", "-records", "-input", odd}},
-		"build error":       {1, []string{"deliberate error"}, []string{"faulty", "-at", "build", "-do", "error", "-input", in}},
+		"missing input":      {1, []string{dir + "/nowhere"}, []string{"wordcount", "-input", dir + "/nowhere"}},
+		"glob of nothing":    {1, []string{dir + "/no*"}, []string{"wordcount", "-input", dir + "/no*"}},
+		"no input":           {2, []string{"-input"}, []string{"wordcount"}},
+		"unknown flag":       {2, []string{"-bogus"}, []string{"wordcount", "-bogus", "-input", in}},
+		"unknown scheme":     {1, []string{"gopher://"}, []string{"wordcount", "-input", "gopher://x/y"}},
+		"short URL":          {1, []string{"fs.defaultFS"}, []string{"wordcount", "-input", in, "-output", "hdfs:/user/x"}},
+		"colon":              {1, []string{"./a:b"}, []string{"wordcount", "-input", "a:b"}},
+		"bad property":       {2, []string{"mapreduce.job.reduces", "many"}, []string{"wordcount", "-input", in, "-D", "mapreduce.job.reduces=many"}},
+		"unknown property":   {2, []string{"quern.bogus"}, []string{"wordcount", "-input", in, "-D", "quern.bogus=1"}},
+		"bad regexp":         {1, []string{"missing closing )"}, []string{"grep", "-e", "(", "-input", in}},
+		"truncated gzip":     {1, []string{truncated, "truncated"}, []string{"wordcount", "-input", truncated}},
+		"empty gzip":         {1, []string{empty, "is empty"}, []string{"wordcount", "-input", empty}},
+		"unknown codec":      {1, []string{packed, "XZ"}, []string{"wordcount", "-input", packed}},
+		"bzip2 that is text": {1, []string{mislabelled, "bzip2 data at offset 0"}, []string{"wordcount", "-input", mislabelled}},
+		"record too large":   {1, []string{long, "quern.record.max.bytes"}, []string{"wordcount", "-input", long, "-D", "quern.record.max.bytes=1048576"}},
+		"records not whole":  {1, []string{odd, "100"}, []string{"sort", "-records", "-input", odd}},
+		"build error":        {1, []string{"deliberate error"}, []string{"faulty", "-at", "build", "-do", "error", "-input", in}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkRefused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)

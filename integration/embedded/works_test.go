@@ -3,12 +3,15 @@ package embedded_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quernmr/quern/compression"
 )
 
 // text returns words from a fixed seed.
@@ -57,6 +60,65 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// TestCompressed: input, map output and output are compressed by each codec, and the counts are right.
+func TestCompressed(t *testing.T) {
+	content := text(2_500_000) // three blocks of bzip2
+	for _, codec := range compression.Codecs() {
+		t.Run(codec.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			var stored bytes.Buffer
+			w, err := codec.NewWriter(&stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, content); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			in, out := write(t, dir+"/in"+codec.Suffix, stored.String()), dir+"/out"
+			ofMaps := codec.Class()
+			if codec.Name == "bzip2" {
+				ofMaps = "org.apache.hadoop.io.compress.DefaultCodec"
+			}
+			o := succeed(t, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.task.io.sort.mb=1", "-D", "quern.embedded.trackers=2",
+				"-D", fmt.Sprint("mapreduce.input.fileinputformat.split.maxsize=", stored.Len()/3+1),
+				"-D", "mapreduce.map.output.compress=true", "-D", "mapreduce.map.output.compress.codec="+ofMaps,
+				"-D", "mapreduce.output.fileoutputformat.compress=true", "-D", "mapreduce.output.fileoutputformat.compress.codec="+codec.Class())
+			if maps := counter(t, o.stderr, "Launched map tasks"); codec.Splits != (maps == 3) {
+				t.Errorf("the maps of a file in three splits:\n%s", o.stderr)
+			}
+			if n := counter(t, o.stderr, "Map output materialized bytes"); n >= 10*counter(t, o.stderr, "Combine output records") {
+				t.Errorf("map output of %d bytes is not compressed", n)
+			}
+			file, err := os.Open(out + "/part-r-00000" + codec.Suffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			r := codec.NewReader()
+			defer r.Close()
+			r.Reset(file, compression.Whole)
+			got, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkEqual(t, "counts", string(got), countWords(content))
+		})
+	}
+}
+
+// counter returns the value of a counter that a run has printed.
+func counter(t *testing.T, stderr, title string) (n int64) {
+	t.Helper()
+	_, after, _ := strings.Cut(stderr, "\t"+title+"=")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatalf("counter %s: %v\n%s", title, err, stderr)
+	}
+	return n
+}
+
 func TestInputPaths(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/d/a", "x y\n")
@@ -87,6 +149,17 @@ func TestLongOutput(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
 		succeed(t, "wordcount", "-input", in, "-output", dir+"/"+name)
 		checkEqual(t, "counts", readParts(t, dir+"/"+name), "a\t1\n")
+	}
+}
+
+// TestProgramSize: a program without further formats stays small: it contains what every program contains.
+func TestProgramSize(t *testing.T) {
+	info, err := os.Stat(filepath.Join(programs, "wordcount"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 30<<20 {
+		t.Errorf("wordcount has %d bytes, at most %d are allowed", info.Size(), 30<<20)
 	}
 }
 

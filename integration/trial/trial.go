@@ -19,6 +19,9 @@ import (
 // Paced is the package of the program paced.
 const Paced = "integration/trial/paced"
 
+// Stages is the package of the program stages, a flow of any shape.
+const Stages = "integration/trial/stages"
+
 // Bad is the package of the program bad, a word count with bad records.
 const Bad = "integration/trial/bad"
 

@@ -38,7 +38,7 @@ func TestPromises(t *testing.T) {
 
 // TestNamedTests: the tests that CONTRIBUTING.md and docs/compat.md name exist.
 func TestNamedTests(t *testing.T) {
-	for _, page := range []string{"../../CONTRIBUTING.md", "../../docs/compat.md"} {
+	for _, page := range []string{"../../CONTRIBUTING.md", "../../docs/compat.md", "../../docs/security.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

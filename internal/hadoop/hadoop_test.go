@@ -38,15 +38,14 @@ func TestFiles(t *testing.T) {
 // TestFind: of several matching rules, the one with the longest name counts.
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
-		"mapreduce.output.fileoutputformat.compress":       "mapreduce.output.fileoutputformat.compress",
-		"mapreduce.output.fileoutputformat.compress.codec": "mapreduce.output.fileoutputformat.compress.codec",
-		"mapreduce.map.skip.proc-count.auto-incr":          "mapreduce.map.skip.proc-count.auto-incr",
-		"mapreduce.map.skip.maxrecord":                     "",
-		"mapreduce.job.ubertask.enable":                    "mapreduce.job.ubertask.enable",
-		"mapreduce.shuffle.port":                           "mapreduce.shuffle*",
-		"mapreduce.shuffle":                                "mapreduce.shuffle*",
-		"mapreduce.odd":                                    "",
-		"my.own":                                           "",
+		"mapreduce.output.basename":               "mapreduce.output.basename",
+		"mapreduce.map.skip.proc-count.auto-incr": "mapreduce.map.skip.proc-count.auto-incr",
+		"mapreduce.map.skip.maxrecord":            "",
+		"mapreduce.job.ubertask.enable":           "mapreduce.job.ubertask.enable",
+		"mapreduce.shuffle.port":                  "mapreduce.shuffle*",
+		"mapreduce.shuffle":                       "mapreduce.shuffle*",
+		"mapreduce.odd":                           "",
+		"my.own":                                  "",
 	} {
 		rule, ok := Find(name)
 		if rule.Name != want || ok != (want != "") {

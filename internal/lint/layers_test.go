@@ -22,21 +22,22 @@ func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/failures", "internal/lint", "internal/mutants"},
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
+		{"formats/..."},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
-		{"jobtracker", "jobtracker/replica", "jobtracker/pages", "jobtracker/web", "tasktracker"},
+		{"jobtracker", "jobtracker/breakdown", "jobtracker/glance", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
 		{"jobtracker/web/seek", "tasktracker/process"},
 		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/admission", "jobtracker/core/handshake"},
 		{"jobtracker/core/facts", "jobtracker/core/assign", "jobtracker/core/placement", "jobtracker/core/profiles", "jobtracker/core/quota", "jobtracker/core/shares", "jobtracker/core/announce"},
-		{"jobtracker/core/taskset", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
+		{"jobtracker/core/taskset", "jobtracker/core/curve", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pastplans", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire", "sparselog", "meter", "internal/hadoop", "internal/golden"},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/..."},
+		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound", "internal/spelling"},
 	}
 }
@@ -160,21 +161,23 @@ func within(importPath, tree string) bool {
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
+		module + "/jobtracker/pages", module + "/jobtracker/web", module + "/jobtracker/replica", module + "/gossip", "net/http/httputil", "html/template",
 	}
-	authors := append([]string{module + "/jobtracker/web", module + "/jobtracker/pages", module + "/jobtracker/replica", module + "/gossip"}, cluster...)
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
+	clusterAndFormats := append([]string{module + "/formats", module + "/sequencefile"}, cluster...) // formats that programs import if they use them
 	for name, never := range map[string][]string{
-		"mapreduce":        authors,
-		"mapreduce/mrtest": authors,
-		"embedded":         clusterAndTypes,
-		"client":           clusterAndTypes,
-		"runtime":          clusterAndTypes,
-		"tasktracker":      clusterAndTypes,
-		"tasktracker/core": clusterAndTypes,
-		"jobtracker/core":  clusterAndTypes,
-		"jobtracker":       clusterAndTypes,
-		"shuffle":          clusterAndTypes,
-		"cmd/mrsubmit":     {module + "/mapreduce"},
+		"mapreduce":          clusterAndFormats,
+		"mapreduce/mrtest":   clusterAndFormats,
+		"examples/wordcount": clusterAndFormats,
+		"embedded":           clusterAndTypes,
+		"client":             clusterAndTypes,
+		"runtime":            append([]string{module + "/formats", module + "/sequencefile"}, clusterAndTypes...),
+		"tasktracker":        clusterAndTypes,
+		"tasktracker/core":   clusterAndTypes,
+		"jobtracker/core":    clusterAndTypes,
+		"jobtracker":         clusterAndTypes,
+		"shuffle":            clusterAndTypes,
+		"cmd/mrsubmit":       {module + "/mapreduce"},
 	} {
 		all := listed(t)
 		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })

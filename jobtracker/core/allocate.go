@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
@@ -30,14 +31,18 @@ type phase struct {
 	planTime     time.Duration // how long the last answer took
 	noPlanReason string        // error of the last Allocate
 
-	snapshotJobs  []scheduler.Job  // jobs of the last snapshot
+	snapshotJobs  []plannedBounds  // of the jobs of the last snapshot
 	snapshotPools []scheduler.Pool // pools of the last snapshot
 	plannedAt     time.Duration    // when the plan in force was requested
 
 	plan scheduler.Plan // the plan in force
+	past pastplans.Log
 
 	starvation starvation
 }
+
+// plannedBounds are the bounds of a job in a snapshot, see scheduler.Job.
+type plannedBounds struct{ n, min, max, pool int }
 
 func newPhase(k wire.Kind) phase {
 	return phase{index: phaseOf(k), kind: k, nextPlanAt: never, requestedAt: -minPlanGap}
@@ -65,11 +70,16 @@ func (p *phase) planSoon(now time.Duration) {
 	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
+// isDue reports whether a plan is to be requested now.
+func (l *leader) isDue(p *phase) bool {
+	return !p.planning && p.surveying == nil && l.now >= p.nextPlanAt
+}
+
 // allocate begins to make the snapshots for the plans that are due.
 func (l *leader) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
-		if p.planning || p.surveying != nil || l.now < p.nextPlanAt {
+		if !l.isDue(p) || !l.mayPlan(i) {
 			continue
 		}
 		p.nextPlanAt, p.planAgain = never, false
@@ -86,12 +96,17 @@ func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 		p.noPlanReason = ""
 		if l.assign.ForgetPlan(p.index) {
 			p.plan = scheduler.Plan{}
+			l.samplePlan(p)
 			l.recordPlan(p)
 		}
 		return
 	}
 	p.seq++
-	p.snapshotJobs, p.snapshotPools = append(p.snapshotJobs[:0], s.Jobs...), s.Pools // the scheduler keeps s.Jobs
+	p.snapshotJobs, p.snapshotPools = p.snapshotJobs[:0], s.Pools
+	for i := range s.Jobs {
+		x := &s.Jobs[i]
+		p.snapshotJobs = append(p.snapshotJobs, plannedBounds{x.ID.N, x.Min, x.Max, x.Pool})
+	}
 	p.planning, p.requestedAt, p.nextPlanAt = true, l.now, min(p.nextPlanAt, l.now+l.c.cfg.PlanPeriod)
 	l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 }
@@ -121,6 +136,7 @@ func (l *leader) allocated(r Allocated) {
 		}
 	}
 	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
+	l.samplePlan(p)
 	l.recordPlan(p)
 	if l.hasManyJobs() {
 		l.recentForecast(l.now, statusForecastAge) // the next status should not get an old one

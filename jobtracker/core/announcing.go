@@ -58,7 +58,9 @@ func (l *leader) flushOutputs() {
 		}
 	}
 	l.todo.outputsQueued = l.todo.outputsQueued[:0]
-	if _, done := l.announcing.Advance(l.works.budget); !done {
+	spent, done := l.announcing.Advance(l.works.budget - l.works.visited)
+	l.charge(spent)
+	if !done {
 		l.works.Add(&l.announcing)
 	}
 }
@@ -114,13 +116,23 @@ func (x *announcing) serve(i int) (spent int) {
 	return 1 + costOfList*len(lists) + encoded
 }
 
+// outputSum returns wire.MapOutput.Sum of the chosen output of a map.
+func (l *leader) outputSum(m *mapTask) uint64 {
+	o := wire.MapOutput{Map: int(m.n), Attempt: m.output.attempt, Bytes: m.output.bytes, Digest: m.digest}
+	if m.output.givenUp {
+		o.Attempt, o.Bytes = 0, 0
+		return o.Sum()
+	}
+	return o.SumAt(l.fleet.places.all[m.output.place-1].hash)
+}
+
 // outputOf returns the chosen output of a map.
 func (l *leader) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]
 	if mt.output.givenUp {
 		return wire.MapOutput{Map: m, Digest: mt.digest, GivenUp: true}
 	}
-	t := l.fleet.byNumber[mt.output.tracker-1]
+	t := l.fleet.places.all[mt.output.place-1]
 	return wire.MapOutput{
 		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
 	}

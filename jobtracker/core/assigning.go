@@ -10,8 +10,10 @@ import (
 // queuesLast is how many plan periods a plan's queues stay in force without a new plan.
 const queuesLast = 4
 
+// fillSlots launches tasks in free slots. A Step launches some of many: the next one continues.
 func (l *leader) fillSlots() {
 	l.speculate(true)
+	l.assign.AllowLaunches(max(1, l.works.budget/launchCost/2))
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
@@ -20,7 +22,11 @@ func (l *leader) fillSlots() {
 	if l.assign.MapsWait() {
 		l.assign.AssignMaps() // recomputeLost or speculate has added maps, or a reduce has ended the saving of a tracker
 	}
+	l.works.stepAgain = l.works.stepAgain || l.assign.Exhausted()
 }
+
+// launchCost is what it costs to launch a task, in entries.
+const launchCost = 2
 
 // updateLines makes the assigner update a job's place in the lines before it assigns slots. See
 // package assign.

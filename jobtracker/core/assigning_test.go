@@ -26,16 +26,20 @@ func (w *world) simSplits(c LoadSplits) []Split {
 	return splits
 }
 
-// checkFreeSlots checks that no map slot is free while a job is in line for one.
+// checkFreeSlots checks that no map slot is free while a job is in line for one, unless the Step has launched as many
+// tasks as it may.
 func (w *world) checkFreeSlots() {
 	l := w.core.leader
 	if l == nil {
 		return
 	}
 	for _, j := range l.assign.InLine(mapPhase) {
-		if j.FreeFor(mapPhase).Len() > 0 {
+		if j.FreeFor(mapPhase).Len() > 0 && !l.assign.Exhausted() {
 			w.fail("map slots are free, and %v is in line for one", jobOf(j).id)
 		}
+	}
+	if at, ok := w.core.Wake(); l.assign.Exhausted() && (!ok || at > w.now) {
+		w.fail("the Step has launched as many tasks as it may, and the core wakes up at %v, not at once", at)
 	}
 	for _, j := range l.order {
 		w.checkDeferred(j)
@@ -63,7 +67,7 @@ func (w *world) checkSlots(l *leader) {
 // again, has moved for the last time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
 	l := c.leader
-	if l == nil {
+	if l == nil || l.assign.Exhausted() {
 		return
 	}
 	wake, wakes := c.Wake()
@@ -112,7 +116,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 			if i == mapPhase {
 				n += j.assign.Aside()
 			}
-			if n > 0 && l.assign.FreeTrackers(i).Len() > 0 && len(holds) == 0 {
+			if n > 0 && l.assign.FreeTrackers(i).Len() > 0 && len(holds) == 0 && !l.assign.Exhausted() {
 				fail("%d %vs of %v wait while slots are free, without a hold", n, l.phases[i].kind, j.id)
 			}
 		}

@@ -109,6 +109,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		l.logAttempt(j, false, "task relaunched", id, t.Name, "speculative", second)
 	}
 	l.countLaunch(j, a)
+	l.charge(launchCost)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
@@ -148,7 +149,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.updateTaskOf(a)
 		l.updateProbation(j, t)
 	}
-	a.coldStart = j.measures.AttemptBegan(t.number)
+	a.coldStart = j.measures.AttemptBegan(t.number, uint32(t.Incarnation))
 	l.c.noteChange(j.id)
 	return a
 }
@@ -228,6 +229,9 @@ func (l *leader) sendKill(a *attempt) {
 
 // killOthers kills the running attempts of a task except one, which has won.
 func (l *leader) killOthers(tk *task, except int, reason string) {
+	if !tk.runs() {
+		return
+	}
 	for a := range tk.all() {
 		if a.id.N != except {
 			l.killAttempt(a, reason)

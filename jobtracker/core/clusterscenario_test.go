@@ -170,6 +170,12 @@ func (s *scenario) trackers() {
 		if t.Excluded != "" {
 			s.printf("  excluded: %s", t.Excluded)
 		}
+		if t.Faults != (wire.TrackerFaults{}) {
+			s.printf("  faults: %+v", t.Faults)
+		}
+		if m := t.Machine; m != nil {
+			s.printf("  load %v, disks %+v", m.Load, m.Disks)
+		}
 		if t.Trouble != "" {
 			s.printf("  trouble: %s", t.Trouble)
 		}
@@ -289,4 +295,16 @@ func TestLeaderHints(t *testing.T) {
 	if id, addr := restored.Leader(); id != "a" || addr != "a:1" {
 		t.Errorf("after a snapshot the leader is %s at %s", id, addr)
 	}
+}
+
+// parseMachine reads load=2 disk=(PATH FREE TOTAL FAILED); nil: there is no load.
+func parseMachine(d *datadriven.TestData) *wire.Machine {
+	if !d.HasArg("load") {
+		return nil
+	}
+	m := &wire.Machine{Load: float64(num(value(d, "load", "0"))), FailedFetches: int64(num(value(d, "failed-fetches", "0")))}
+	if x := values(d, "disk"); len(x) > 3 {
+		m.Disks = []wire.Disk{{Path: x[0], Free: int64(num(x[1])), Total: int64(num(x[2])), Failed: x[3]}}
+	}
+	return m
 }

@@ -52,6 +52,7 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 		Cores:     wire.Offer{Total: int64(t.assign.Offer().Cores), Used: int64(t.assign.Used().Cores)},
 		Connected: t.usable(), Silent: (now - t.contact.lastHeard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack, Limits: t.contact.limits, Isolation: t.contact.isolation,
+		Machine: t.machine, Faults: t.faults,
 	}
 	if t.contact.unhealthy != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; unhealthy: "+t.contact.unhealthy, "; ")

@@ -30,10 +30,12 @@ type (
 
 	// Reply answers a request.
 	Reply struct {
-		Token  Token
-		Jobs   []wire.JobID   // the submitted jobs, after a Submit
-		Census *census.Census // after a TakeCensus
-		Err    error
+		Token    Token
+		Jobs     []wire.JobID      // the submitted jobs, after a Submit
+		Census   *census.Census    // after a TakeCensus
+		OpenJobs *Later[*OpenJobs] // after a TakeOpenJobs
+		Recent   *Later[*Recent]   // after a TakeRecent
+		Err      error
 	}
 
 	// Allocate asks the scheduler for a Plan. The next one for the phase comes after the answer,

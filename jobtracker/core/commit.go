@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/curve"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/slottime"
 	"github.com/quernmr/quern/sparselog"
@@ -22,6 +23,7 @@ type tally struct {
 	read        int64                // bytes that counted maps have read
 	reduced     int64                // bytes that counted reduces have read
 	slots       slottime.Sums
+	curve       curve.Curve // bytes over time
 }
 
 // attemptReady handles a request for a grant. If the attempt already has the grant,

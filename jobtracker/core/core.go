@@ -36,8 +36,7 @@
 //	handshake   answers on a tracker's stream until the tracker is welcomed
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
-//	skew        how unevenly a job's map output is spread
-//	slottime    what a job's slots did
+//	skew, slottime  how unevenly a job's map output is spread; what a job's slots did
 //	forecast    how long tasks take and when jobs end
 //	announce    which map outputs each home is told, and when
 //	shares      the shuffle shares that trackers were sent
@@ -45,6 +44,7 @@
 //	health      when a tracker is excluded, and readmitted
 //	profiles    profiles of the last job of each name
 //	past        the attempts of a job that have ended
+//	curve, pastplans  bytes of a job over time; the plans of the last minutes
 //	settings    the job's properties that the job tracker uses
 //	faults      failures of a job's tasks
 //	pieces      long work in pieces, so that no Step takes long
@@ -54,20 +54,20 @@
 // This package connects them. The structs job, tracker and leader are composed of smaller
 // ones. By file:
 //
-//	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
+//	events, commands   event.go command.go proposals.go; core.go takes them, leaderstate.go does a Step's work
 //	the leader         leader.go starting.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	slow tasks         speculate.go: second attempts
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
-//	trackers           trackers.go streams.go waiting.go losses.go exclude.go operators.go drain.go
+//	trackers           trackers.go places.go streams.go waiting.go losses.go exclude.go operators.go drain.go needed.go
 //	free slots         assigning.go implements the interface that package assign needs
-//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go plansample.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go victims.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go forecasting.go forecasterrors.go profile.go
-//	clients            requests.go refused.go limits.go; status.go detail.go explain.go holds.go clusterstatus.go; pages.go changed.go; counting.go
-//	others             works.go has the works that take many Steps; tidy.go loglines.go
+//	clients            requests.go refused.go limits.go; status.go detail.go curves.go explain.go holds.go clusterstatus.go submission.go; pages.go changed.go; counting.go recent.go whatif.go
+//	others             works.go alarms.go have works that take many Steps; tidy.go loglines.go
 //
 // # One Step
 //
@@ -77,14 +77,13 @@
 //	      --> leader.finishStep, in this order
 //	            checkLeases, checkAwaited,      act if a time has come, see timers and recovery
 //	            checkExclusions, expireQueues
-//	            timers.alarms                   touches jobs if the time of an alarm has come
 //	            works.Advance                   does a piece of the works that take many Steps
 //	            advanceTouched                  advances each job that was touched: something
 //	                                            happened that the job may have waited for
 //	            checkDrains, beginJobs,         drained trackers touch jobs again, and jobs in line
 //	            advanceTouched                  begin
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
-//	            keepLimits                      divides limits of users and outer pools, if a plan is due
+//	            keepLimits                      limits of users and outer pools, if a plan is due
 //	            fillSlots                       launches second attempts for deadlines, maps,
 //	                                            reduces in slots reserved for them, and other
 //	                                            reduces. Then ready partitions move, and second
@@ -103,20 +102,21 @@
 // two pieces every event can come. In pieces are:
 //
 //	touchAll           a job that waits for something is touched in this Step or in one soon after
+//	alarms, later      the same at a time, or because a Step is too long already to find homes
 //	endRecovery        jobs go on after a change of leader
-//	survey             the scheduler's input, for each phase. Each of its last stages is one piece, and so is
+//	holding            which jobs the limits of users and outer pools keep from slots
+//	survey             the scheduler's input, for each phase. Most of its last stages are one piece each, and so is
 //	                   the choice of victims after the visits for pools that starve
-//	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
-//	                   one. Each stage of forecast.Predict after the estimates is one piece
+//	forecasting        forecasts of many jobs. Statuses use the last one
 //	planRecording      the plan logs of jobs, after the forecast that considers the plan
-//	outputDrop         workers and map outputs of a lost or restarted tracker
+//	outputVisits       map outputs of a tracker that is lost, drains, or that others cannot read
+//	expectations       maps without the outputs for which they have waited after a restart
 //	announcing         messages to homes
 //	counting           the census for metrics
 //
-// A new leader is made in pieces too, see termStart: until then, its events wait.
+// A new leader is made in pieces too, see termStart: until then, its events and entries wait.
 //
-// At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
-// the drop of a draining tracker's outputs, and the division of outer limits.
+// A Step launches some tasks only, if many slots are free: the next one goes on. Other loops over jobs or outputs are at once, and make the works of their Step shorter: see leader.charge.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
@@ -296,11 +296,16 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	case FromTracker:
 		c.noteRead(ev.ReadAt)
 	}
+	if c.leader != nil {
+		c.leader.works.visited, c.leader.works.placed = 0, 0
+	}
 	c.handle(ev)
 	c.refuseWaiting(c.now)
 	spent := c.advanceStart(c.budget)
 	if c.leader != nil {
-		c.leader.finishStep(spent)
+		c.leader.charge(spent)
+		c.leader.finishStep()
+		c.leader.addPoints()
 	}
 	return c.commands
 }
@@ -332,7 +337,7 @@ func (c *Core) emit(cmd Command) {
 func (c *Core) handle(ev Event) {
 	switch ev := ev.(type) {
 	case Entry:
-		c.applyEntry(ev)
+		c.entry(ev)
 	case Restored:
 		c.restore(ev)
 	case Elected:
@@ -366,19 +371,28 @@ func (c *Core) handleForLeader(ev Event) {
 	}
 }
 
-func (c *Core) applyEntry(e Entry) {
+// entry applies a committed entry. While the leader is made, and events that came before are left, the entry waits,
+// unless another job tracker leads already.
+func (c *Core) entry(e Entry) {
 	if e.Index <= c.facts.Index() {
 		return
 	}
+	if c.term != 0 && e.Term > c.term {
+		c.stepDown()
+	}
+	if c.starting != nil || c.leader != nil && len(c.early) > 0 {
+		c.early = append(c.early, e)
+		return
+	}
+	c.applyEntry(e)
+}
+
+func (c *Core) applyEntry(e Entry) {
 	x, err := facts.Decode(e.Data)
 	if err != nil {
 		c.halt(fmt.Errorf("apply entry %d of term %d: %w", e.Index, e.Term, err))
 		return
 	}
-	if c.term != 0 && e.Term > c.term {
-		c.stepDown() // another job tracker leads already
-	}
-	c.finishStart()
 	epoch := c.facts.Epoch()
 	changed := c.facts.Apply(e.Index, e.Term, x)
 	if c.facts.Epoch() != epoch {
@@ -461,39 +475,19 @@ func (c *Core) stepDown() {
 	if c.leader != nil {
 		c.leader.endTerm(closed)
 	}
-	for _, ev := range c.early {
-		m, ok := ev.(FromTracker)
-		switch {
-		case !ok:
+	early := c.early
+	c.leader, c.starting, c.term, c.early, c.pending = nil, nil, 0, nil, nil
+	for _, ev := range early {
+		switch ev := ev.(type) {
+		case FromTracker:
+			if !closed[ev.Stream] {
+				closed[ev.Stream] = true
+				c.emit(CloseStream{Stream: ev.Stream})
+			}
+		case Entry:
+			c.applyEntry(ev)
+		default:
 			c.refuse(ev)
-		case !closed[m.Stream]:
-			closed[m.Stream] = true
-			c.emit(CloseStream{Stream: m.Stream})
 		}
 	}
-	c.leader, c.starting, c.term, c.early, c.pending = nil, nil, 0, nil, nil
 }
-
-// proposals maps keys to encoded facts that are proposed and not yet in the log.
-type proposals map[string][]byte
-
-// propose proposes a fact, unless it is proposed already or would change nothing.
-func (p proposals) propose(c *Core, x facts.Fact) {
-	key := x.Name()
-	if p[key] != nil || !x.Fits(c.facts) {
-		return
-	}
-	p[key] = facts.Encode(x)
-	c.emit(Propose{Key: key, Data: p[key]})
-}
-
-// repropose repeats a proposal that may be lost.
-func (p proposals) repropose(c *Core, key string) {
-	if data := p[key]; data != nil {
-		c.emit(Propose{Key: key, Data: data})
-	}
-}
-
-func (p proposals) drop(key string) { delete(p, key) }
-
-func (p proposals) has(x facts.Fact) bool { return len(p) > 0 && p[x.Name()] != nil }

@@ -76,7 +76,7 @@ func (c *counting) addJob(j *job) {
 	x.Phases[mapPhase].Pending += j.assign.Pending()
 	x.Phases[reducePhase].Pending += j.assign.Ready()
 	if deadline := j.facts.Submission().Settings().Deadline; deadline != 0 {
-		if o := c.forecast.Of(j.facts.N()); o != nil && o.End != never && o.End > j.spec.arrived+deadline {
+		if o := c.forecast.Of(j.facts.N()); o != nil && o.Range.Likely > j.spec.arrived+deadline {
 			x.Late++
 		}
 	}
@@ -121,6 +121,9 @@ func (l *leader) countEnd(a *attempt, state wire.AttemptState, lost bool) {
 		outcome = census.Succeeded
 	case state == wire.AttemptFailed:
 		outcome = census.Failed
+		if !a.killed() { // else a user has failed it
+			a.tracker.faults.Attempts++
+		}
 	}
 	l.c.counts.Attempts[a.id.Task.Kind][outcome].Add(1)
 }

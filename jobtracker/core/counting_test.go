@@ -72,7 +72,7 @@ func requestCensus(c *largeCluster, tokens ...Token) (replies []Reply, steps int
 	for _, token := range tokens {
 		collect(TakeCensus{Token: token})
 	}
-	for c.core.leader != nil && c.core.leader.works.Len() > 0 {
+	for c.core.leader != nil && c.core.leader.hasWork() {
 		collect(Tick{})
 	}
 	return replies, steps

@@ -3,8 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +27,9 @@ type drainProgress struct {
 	idleSince   time.Duration // when the last attempt ended, if idle
 	idle        bool          // the tracker drains and runs nothing
 	recomputing bool          // see recomputeOutputs
+	givenUp     int           // 1 + tracker.outputsAdded at the last reassignRest; 0: none
+	visits      *outputVisits // the last ones that change what becomes of its outputs
+	needed      neededOutputs
 }
 
 // outOfService reports whether a tracker is excluded, drains, or is unhealthy. It then gets no tasks
@@ -61,7 +62,7 @@ func (l *leader) drainChanged(t *tracker) {
 	if t.drain.n = d.N; t.drain.n == before {
 		return
 	}
-	t.drain.idle, t.drain.recomputing = false, false
+	t.drain.idle, t.drain.recomputing, t.drain.givenUp, t.drain.needed = false, false, 0, neededOutputs{}
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	if t.drain.n == 0 {
 		l.cancelRecompute(t)
@@ -93,10 +94,10 @@ func (l *leader) checkDrain(t *tracker) {
 		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.IdleSteps)*step
 	}
 	serveUntil, giveUpAt := t.drain.idleSince+l.c.cfg.DrainServeTime, t.drain.idleSince+l.c.cfg.DrainMaxTime
-	if l.now >= giveUpAt {
-		l.reassignRest(t)
-	}
 	switch {
+	case l.now >= giveUpAt:
+		l.reassignRest(t)
+		return
 	case !l.isNeeded(t):
 		return
 	case l.now >= serveUntil:
@@ -133,7 +134,7 @@ func (l *leader) drained(t *tracker) bool {
 	return drains && d.Process == t.Process
 }
 
-// isNeeded reports whether an idle tracker has homes or needed map outputs.
+// isNeeded reports whether an idle tracker has homes or needed map outputs, or may have some.
 func (l *leader) isNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
 
 // dismiss tells a drained tracker to leave, and proposes its loss without waiting for a lease.
@@ -144,16 +145,11 @@ func (l *leader) dismiss(t *tracker) {
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// servesNeeded reports whether a tracker has map outputs that a home still has to gather.
-func (l *leader) servesNeeded(t *tracker) bool {
-	return slices.ContainsFunc(t.outputs, func(o outputRef) bool {
-		return l.stillOn(t, o) && l.jobs[int(o.job)].needsOutputs()
-	})
-}
-
-// needsOutputs reports whether homes of a job still have to gather map outputs.
-func (j *job) needsOutputs() bool {
-	return (j.partitions.ungathered > 0 || j.outputs.recomputing) && j.facts.Running()
+// visitDrained visits the outputs of a draining tracker, in place of earlier visits.
+func (l *leader) visitDrained(t *tracker, v *outputVisits) {
+	t.drain.visits = v
+	v.stops = func() bool { return t.drain.visits != v }
+	l.visitOutputs(t, v)
 }
 
 // recomputeOutputs reruns maps on other trackers, to replace the outputs that a draining tracker
@@ -163,36 +159,27 @@ func (l *leader) recomputeOutputs(t *tracker) {
 		return
 	}
 	t.drain.recomputing = true
-	outputs := l.outputsOn(t)
-	for _, n := range slices.Sorted(maps.Keys(outputs)) {
-		j := l.jobs[n]
-		if !j.needsOutputs() {
-			continue
-		}
-		for _, m := range outputs[n] {
+	l.visitDrained(t, &outputVisits{visit: func(j *job, m int) {
+		if j.needsOutputs() {
 			j.maps[m].recompute = true
 			l.updateMap(j, m)
+			l.touch(j)
 		}
-		l.touch(j)
-	}
+	}})
 }
 
 // cancelRecompute undoes recomputeOutputs.
 func (l *leader) cancelRecompute(t *tracker) {
-	outputs := l.outputsOn(t)
-	for _, n := range slices.Sorted(maps.Keys(outputs)) {
-		j := l.jobs[n]
-		for _, m := range outputs[n] {
-			if !j.maps[m].recompute {
-				continue
-			}
-			j.maps[m].recompute = false
-			for a := range j.maps[m].all() {
-				l.killAttempt(a, "the output of the map stays on its tracker")
-			}
-			l.updateMap(j, m)
+	l.visitDrained(t, &outputVisits{visit: func(j *job, m int) {
+		if !j.maps[m].recompute {
+			return
 		}
-	}
+		j.maps[m].recompute = false
+		for a := range j.maps[m].all() {
+			l.killAttempt(a, "the output of the map stays on its tracker")
+		}
+		l.updateMap(j, m)
+	}})
 }
 
 // reassignRest gives up a tracker's homes and outputs, as if the tracker were lost.
@@ -200,11 +187,14 @@ func (l *leader) reassignRest(t *tracker) {
 	for _, j := range sortedJobs(t.hosting.homes) {
 		l.rehomeAll(j, t)
 	}
-	outputs := l.outputsOn(t)
-	t.outputs = nil
-	for _, n := range slices.Sorted(maps.Keys(outputs)) {
-		l.dropOutputs(l.jobs[n], outputs[n])
+	if t.drain.givenUp == 1+t.outputsAdded {
+		return
 	}
+	t.drain.givenUp = 1 + t.outputsAdded
+	l.visitDrained(t, &outputVisits{visit: func(j *job, m int) {
+		l.dropOutput(j, m)
+		l.updateMap(j, m)
+	}})
 }
 
 // drainStatuses lists all drains, by tracker name.
@@ -235,12 +225,7 @@ func (l *leader) neededText(t *tracker) string {
 	if homes > 0 {
 		parts = append(parts, "home of "+plural(homes, "partition"))
 	}
-	outputs := l.outputsOn(t)
-	for _, job := range slices.Sorted(maps.Keys(outputs)) {
-		if j := l.jobs[job]; j != nil && j.needsOutputs() {
-			parts = append(parts, plural(len(outputs[job]), "map output")+" of "+j.id.String())
-		}
-	}
+	parts = append(parts, l.neededOutputs(t)...)
 	return strings.Join(parts, ", ")
 }
 

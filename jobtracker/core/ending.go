@@ -40,8 +40,11 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Omitted: j.ended.Omitted(), View: sub.View(), HasView: true,
+		Token: j.spec.token, Omitted: j.ended.Omitted(), Usual: l.usual(j), View: sub.View(), HasView: true, Modify: sub.Modify(),
+		Program: &sub.Body().Program,
 	}
+	l.addPoint(j)
+	r.Curve = j.tally.curve.Points()
 	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	r.Job = l.c.statusOf(j.facts, l.now)
 	l.detail(j, &r.Job, l.now)

@@ -131,6 +131,12 @@ type (
 		Reason  string
 	}
 
+	// TakeOpenJobs asks for a description of the jobs that have not ended. The Reply may come after later Steps.
+	TakeOpenJobs struct{ Token Token }
+
+	// TakeRecent asks for the attempts that run or have ended lately. The Reply may come after later Steps.
+	TakeRecent struct{ Token Token }
+
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -157,6 +163,9 @@ func (r Exclude) token() Token    { return r.Token }
 func (r TakeCensus) token() Token { return r.Token }
 func (r EndAttempt) token() Token { return r.Token }
 func (r Kill) token() Token       { return r.Token }
+
+func (r TakeOpenJobs) token() Token { return r.Token }
+func (r TakeRecent) token() Token   { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
 // Followers ignore it.
@@ -234,6 +243,8 @@ func (Schedule) event()       {}
 func (Drain) event()          {}
 func (Exclude) event()        {}
 func (TakeCensus) event()     {}
+func (TakeRecent) event()     {}
+func (TakeOpenJobs) event()   {}
 func (PoolsRead) event()      {}
 func (SplitsLoaded) event()   {}
 func (StagingRemoved) event() {}

@@ -102,6 +102,7 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 		l.updateHeld(t)
 		return
 	}
+	l.fleet.exclusions = true
 	l.copyExclusions(t)
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
 	l.updateHeld(t)
@@ -115,6 +116,7 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 // diskDropped may end the exclusions of a tracker that has stopped using a bad disk: times is how
 // often it has done so.
 func (l *leader) diskDropped(t *tracker, times int) {
+	t.faults.Disks = times
 	if !t.health.DisksDropped(times, l.now) {
 		return
 	}

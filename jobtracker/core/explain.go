@@ -8,7 +8,6 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -91,9 +90,9 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate, now time.Dura
 	if inPlan {
 		x.Place, x.Of = target.Rank+1, len(p.plan.Targets)
 	}
-	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
-		x.Min, x.Max = p.snapshotJobs[k].Min, p.snapshotJobs[k].Max
-		if in := p.snapshotJobs[k].Pool; in > 0 {
+	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id.N, func(s plannedBounds, n int) int { return s.n - n }); ok {
+		x.Min, x.Max = p.snapshotJobs[k].min, p.snapshotJobs[k].max
+		if in := p.snapshotJobs[k].pool; in > 0 {
 			x.PoolMin, x.Max = p.snapshotPools[in-1].Min, min(x.Max, p.snapshotPools[in-1].Max)
 		}
 	}

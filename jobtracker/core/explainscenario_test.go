@@ -112,6 +112,9 @@ func showPrediction(p *wire.Prediction, t *wire.Settings) string {
 		}
 		return text + ")"
 	}
+	if late := p.LateBy(t); late > 0 {
+		return fmt.Sprintf(" (%s; %.3gs late or more)", p.Unknown, late.Seconds())
+	}
 	if p.Unknown != "" {
 		return " (" + p.Unknown + ")"
 	}

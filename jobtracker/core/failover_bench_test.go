@@ -80,7 +80,7 @@ func (c *bigCluster) elect() {
 
 // settle passes Ticks until no works are left.
 func (c *bigCluster) settle() {
-	for c.core.leader.works.Len() > 0 {
+	for c.core.leader.hasWork() {
 		c.step(Tick{})
 	}
 }

@@ -51,8 +51,8 @@ func (l *leader) upcoming(j *job) *forecast.Upcoming {
 // knownTimes returns the measured task times of a job's phase, and those in its profile.
 func (j *job) knownTimes(phase int) forecast.TaskTimes {
 	k := forecast.TaskTimes{Measured: j.measures.Phases[phase]}
-	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
-		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
+	if j.profile != nil {
+		k.Past, k.PastOf = j.profile.Usual[phase].At(j.bytesEach()[phase]), j.profile.Job
 	}
 	return k
 }
@@ -98,9 +98,13 @@ func (v *runningTasks) forecastPhase(j *job) forecast.Phase {
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
+			if a.task.attempts != a {
+				p.Running-- // beside an older attempt of its task
+				continue
+			}
 			age := v.age(a)
 			v.ages = append(v.ages, age)
-			if age > p.Oldest && a.task.attempts == a && a.next == nil && !j.movesFrom(a) {
+			if age > p.Oldest && a.next == nil && !j.movesFrom(a) {
 				p.Oldest = age
 			}
 		}
@@ -177,18 +181,13 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 	j.measures.CountTask(phase, t.number, took, cold)
 	l.overheads.AddTask(phase, took)
 	l.c.counts.TaskTimes[phase].AddTime(took)
-	if !cold {
-		l.overheads.UpdateWarmUp(&j.measures.Phases[phase])
-	}
 }
 
 // trackerTimes sums up the measured task times of a phase, by tracker name.
 func (l *leader) trackerTimes(j *job, phase int) history.Sums {
 	times := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
-	for number, f := range l.fleet.byNumber {
-		if s := j.measures.TasksOn(int32(number), phase); s.Tasks > 0 {
-			times.Trackers[f.Name] = &s
-		}
+	for number, s := range j.measures.Trackers(phase) {
+		times.Trackers[l.fleet.byNumber[number].Name] = &s
 	}
 	return times
 }

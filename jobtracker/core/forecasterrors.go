@@ -42,6 +42,10 @@ func (l *leader) countForecastError(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded {
 		return
 	}
+	for phase := range j.measures.Phases {
+		l.overheads.AddWarmUp(&j.measures.Phases[phase])
+	}
+	l.load.AddJob(l.now, time.Duration(j.facts.End().Elapsed)*time.Millisecond, [2]time.Duration{j.measures.Phases[0].All.Took, j.measures.Phases[1].All.Took})
 	if part, ok := j.tally.predictions.errorOf(time.Duration(j.facts.End().Elapsed) * time.Millisecond); ok {
 		l.c.counts.ForecastErrors.Add(int64(part * census.WholeLife))
 	}

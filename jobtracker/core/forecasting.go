@@ -1,9 +1,11 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/scheduler/menu"
 )
 
 // forecasting keeps the last forecast of all jobs, and is the work of making the next one. A forecast of
@@ -36,7 +38,7 @@ func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
 	if !f.making {
 		f.begin(now)
 		if !l.hasManyJobs() {
-			l.works.Finish(f)
+			l.charge(l.works.Finish(f))
 		}
 	}
 	return f.last
@@ -49,9 +51,10 @@ func (l *leader) hasManyJobs() bool { return len(l.order) > l.works.budget/2 }
 func (f *forecasting) begin(now time.Duration) {
 	l := f.l
 	f.making = true
-	f.cluster = forecast.Cluster{Now: now, Slots: l.fleet.slots, Bandwidth: l.bandwidth(), Overheads: l.overheads}
+	f.cluster = forecast.Cluster{Now: now, Slots: l.fleet.slots, Bandwidth: l.bandwidth(), Overheads: l.overheads, Load: l.load, Later: menu.LaterOf(l.sharing.Policy)}
 	f.running = [2]runningTasks{l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)}
 	f.usual = [2]forecast.Mean{}
+	f.input = slices.Grow(f.input, len(l.order)) // in the visits, each growth would copy all jobs before
 	f.round.Request()
 	l.works.Add(f)
 }

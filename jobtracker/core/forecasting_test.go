@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestMeasuredOnce(t *testing.T) {
 	c.commit(&facts.Stopped{Job: ended.facts.N(), Outcome: wire.Killed}, &facts.Ended{Job: ended.facts.N(), Outcome: wire.Killed})
 	l.profiles.Put("n", &history.Profile{Job: ended.id, Phases: [2]history.Sums{l.trackerTimes(ended, mapPhase)}})
 	for _, stage := range v.stages[:2] {
-		stage()
+		stage(math.MaxInt, true)
 	}
 	if _, err := v.snapshot.Normal(); err != nil {
 		t.Error(err)

@@ -200,6 +200,7 @@ func (l *leader) rehomeAll(j *job, t *tracker) {
 	if homes == nil {
 		return
 	}
+	l.charge(homes.Len())
 	for p := range homes.All() {
 		l.rehome(j, p)
 	}
@@ -313,6 +314,7 @@ func (l *leader) setComplete(j *job, p int, complete bool) {
 	} else {
 		j.partitions.ungathered++
 		if j.partitions.ungathered == 1 {
+			l.outputsMayBeNeeded()
 			l.rerunMissing(j)
 		}
 	}

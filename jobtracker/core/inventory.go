@@ -91,9 +91,14 @@ func (l *leader) retryHomes(t *tracker) {
 	if !t.canBeHome() {
 		return
 	}
+	many := len(l.todo.noHomeFound) > l.works.budget/8
 	for _, j := range l.todo.noHomeFound {
-		j.partitions.noHomeFound = false
-		l.touch(j)
+		if j.partitions.noHomeFound = false; !many {
+			l.touch(j)
+		}
+	}
+	if l.charge(len(l.todo.noHomeFound) / 8); many {
+		l.touchAll()
 	}
 	l.todo.noHomeFound = l.todo.noHomeFound[:0]
 	for i := range l.fleet.outOfService.All() {

@@ -36,7 +36,7 @@ func TestInventoryTouchesOwnJobs(t *testing.T) {
 	if n := touched(c.stream(2)); n != 0 {
 		t.Errorf("the last inventory touches %d jobs at once, want none: their recovery ends in pieces", n)
 	}
-	for l.works.Len() > 0 {
+	for l.hasWork() {
 		c.step(Tick{})
 	}
 	if i := slices.IndexFunc(l.order, func(j *job) bool { return j.recovering }); i >= 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/jobtracker/core/settings"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -23,30 +24,33 @@ import (
 // homes.go, moving.go, restart.go, commit.go). The small fields that each end of a task reads come
 // first, to share cache lines.
 type job struct {
-	facts       *facts.Job
-	id          wire.JobID
-	recovering  bool   // it waits for the trackers' inventories after a change of leader
-	touched     bool   // it is in todo.touched
-	heldBy      string // why limits of users or of pools around its pool keep it from slots, see poollimits.go
-	bad         badTasks
-	trackers    health.OfJob // where its attempts fail
-	speculating speculating
-	finish      finishing
-	maps        []mapTask
-	reduces     []task
-	attempts    attempts // running attempts
-	spec        jobSpec
-	service     serviceTasks
-	splits      splitsRead
-	assign      assign.Job
-	ended       past.Attempts
-	faults      faults.Faults
-	outputs     mapOutputs
-	partitions  partitions
-	tally       tally
-	measures    forecast.Measures
-	profile     *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
-	planned     planRecord
+	facts        *facts.Job
+	id           wire.JobID
+	recovering   bool         // it waits for the trackers' inventories after a change of leader
+	touched      bool         // it is in todo.touched
+	touchedLater bool         // it is in works.later
+	heldBy       string       // why limits of users or of pools around its pool keep it from slots, see poollimits.go
+	limits       []int32      // of running jobs that concern it, as limitsBy has found them
+	limitsBy     *pool.Holder // nil: not found yet
+	bad          badTasks
+	trackers     health.OfJob // where its attempts fail
+	speculating  speculating
+	finish       finishing
+	maps         []mapTask
+	reduces      []task
+	attempts     attempts // running attempts
+	spec         jobSpec
+	service      serviceTasks
+	splits       splitsRead
+	assign       assign.Job
+	ended        past.Attempts
+	faults       faults.Faults
+	outputs      mapOutputs
+	partitions   partitions
+	tally        tally
+	measures     forecast.Measures
+	profile      *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
+	planned      planRecord
 }
 
 // jobSpec is what was submitted, and when.
@@ -111,11 +115,12 @@ func (l *leader) makeTasks(j *job) {
 	}
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
-		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (wire.MapOutput, bool) {
-			if !j.maps[m].output.atHand() {
-				return wire.MapOutput{}, false
+		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (o wire.MapOutput, place int32, ok bool) {
+			x := &j.maps[m].output
+			if !x.atHand() {
+				return o, 0, false
 			}
-			return l.outputOf(j, m), true
+			return l.outputOf(j, m), x.place, true
 		})
 		for m := range j.facts.GivenUpTasks(wire.Map).All() {
 			l.giveUpOutput(j, m)

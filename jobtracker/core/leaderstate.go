@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/health"
+	"github.com/quernmr/quern/jobtracker/core/placement"
 	"github.com/quernmr/quern/jobtracker/core/profiles"
 	"github.com/quernmr/quern/jobtracker/core/quota"
 	"github.com/quernmr/quern/wire"
@@ -18,14 +19,16 @@ import (
 
 // stepWork is work that finishStep does at the end of a Step.
 type stepWork struct {
-	touched       []*job       // jobs to advance
-	spareList     []*job       // an empty list, kept for its memory
-	justEnded     []*attempt   // attempts that ended in this Step
-	reusable      []*attempt   // memory of attempts that ended in earlier Steps, see newAttempt
-	gathered      []partition  // partitions to be reduced in slots that are reserved for them
-	noHomeFound   []*job       // jobs with partitions for which no tracker can be the home
-	outputsQueued []*job       // jobs with outputs for flushOutputs
-	stragglers    []straggling // phases that speculate looks at
+	touched       []*job           // jobs to advance
+	spareList     []*job           // an empty list, kept for its memory
+	justEnded     []*attempt       // attempts that ended in this Step
+	reusable      []*attempt       // memory of attempts that ended in earlier Steps, see newAttempt
+	gathered      []partition      // partitions to be reduced in slots that are reserved for them
+	noHomeFound   []*job           // jobs with partitions for which no tracker can be the home
+	outputsQueued []*job           // jobs with outputs for flushOutputs
+	stragglers    []straggling     // phases that speculate looks at
+	sites         []placement.Site // memory of homeSites
+	gatherings    []gathering      // memory of gathering
 }
 
 // timers has the times at which the leader must act without an event.
@@ -35,7 +38,7 @@ type timers struct {
 	tidy           time.Duration  // next Tidy
 	drains         time.Duration  // next check of draining trackers
 	failedRemovals map[string]int // failed removals of staging directories, by submission key
-	alarms         []alarm        // sorted by time
+	alarms         alarms
 }
 
 // leader is the state that only the leader has. It is lost when the job tracker no longer leads.
@@ -63,15 +66,12 @@ type leader struct {
 	sharing    sharing
 	profiles   *profiles.Store
 	overheads  forecast.Overheads
+	load       forecast.Load
 	forecasts  forecasting
 	counting   counting
+	describing describing
+	collecting collecting
 	recent     recentlyEnded
-}
-
-// alarm is a time at which to advance a job.
-type alarm struct {
-	at  time.Duration
-	job int
 }
 
 // The two phases with slots, as indexes.
@@ -93,7 +93,7 @@ func newLeader(c *Core) *leader {
 	l.makeWorks()
 	l.announcing = announcing{l: l, refill: never}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now, c.now+c.cfg.Lease), make(requests)
-	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
+	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int), alarms: alarms{l: l}}
 	if c.cfg.TidyPeriod > 0 {
 		l.timers.tidy = c.now + min(c.cfg.TidyPeriod, firstTidy)
 	}
@@ -120,7 +120,8 @@ func (l *leader) endTerm(closed map[Stream]bool) {
 			tokens = append(tokens, w.token())
 		}
 	}
-	tokens = append(tokens, l.counting.tokens...)
+	tokens = append(append(tokens, l.counting.tokens...), l.describing.tokens...)
+	tokens = append(tokens, l.collecting.tokens...)
 	slices.Sort(tokens)
 	for _, t := range tokens {
 		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
@@ -158,6 +159,10 @@ func (l *leader) handle(ev Event) {
 		l.excludeTracker(ev)
 	case TakeCensus:
 		l.takeCensus(ev)
+	case TakeRecent:
+		l.takeRecent(ev)
+	case TakeOpenJobs:
+		l.takeOpenJobs(ev)
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
@@ -257,23 +262,8 @@ func (l *leader) touch(j *job) {
 	}
 }
 
-// alarm sets a time at which the job is touched.
-func (l *leader) alarm(j *job, at time.Duration) {
-	a := alarm{at, j.facts.N()}
-	i, found := slices.BinarySearchFunc(l.timers.alarms, a, func(x, y alarm) int {
-		if x.at != y.at {
-			return compareTimes(x.at, y.at)
-		}
-		return x.job - y.job
-	})
-	if !found {
-		l.timers.alarms = slices.Insert(l.timers.alarms, i, a)
-	}
-}
-
-// finishStep does everything that follows from an event. The Step has spent some entries of works already.
-// See the package comment.
-func (l *leader) finishStep(spent int) {
+// finishStep does everything that follows from an event. See the package comment.
+func (l *leader) finishStep() {
 	l.now = l.c.now
 	if len(l.c.early) == 0 { // they may be what is awaited
 		l.checkLeases()
@@ -281,16 +271,11 @@ func (l *leader) finishStep(spent int) {
 	}
 	l.checkExclusions()
 	l.expireQueues()
-	for len(l.timers.alarms) > 0 && l.timers.alarms[0].at <= l.now {
-		if j := l.jobs[l.timers.alarms[0].job]; j != nil {
-			l.touch(j)
-		}
-		l.timers.alarms = l.timers.alarms[1:]
+	l.works.stepAgain = false
+	if l.timers.alarms.next() <= l.now {
+		l.works.Add(&l.timers.alarms)
 	}
-	spent += l.works.charged
-	l.works.charged = 0
-	spent += l.works.Advance(l.works.budget - spent)
-	l.works.visited = spent
+	l.advanceWorks()
 	l.advanceTouched()
 	l.checkDrains()
 	l.beginJobs()
@@ -303,7 +288,7 @@ func (l *leader) finishStep(spent int) {
 	l.flushOutputs()
 	l.sendShares()
 	l.allocate()
-	l.works.visited += l.works.Advance(l.works.budget - spent)
+	l.advanceWorks()
 	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
@@ -319,7 +304,6 @@ func (l *leader) advanceTouched() {
 			panic(fmt.Sprintf("core: a Step without end: %v, %v, was advanced %d times and is touched again", j.id, l.facts.State(j.facts), maxRounds))
 		}
 		touched := l.todo.touched
-		l.works.visited += len(touched)
 		l.todo.touched = l.todo.spareList
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {
@@ -327,6 +311,7 @@ func (l *leader) advanceTouched() {
 		}
 		for _, j := range touched {
 			if l.jobs[j.facts.N()] == j {
+				l.charge(1)
 				l.advance(j)
 				l.updateLines(j)
 			}
@@ -340,15 +325,17 @@ const never = assign.Never
 
 func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
+// hasWork reports whether the leader needs another Step at once.
+func (l *leader) hasWork() bool {
+	return l.works.Len() > 0 || len(l.todo.touched) > 0 || l.works.stepAgain
+}
+
 // wake returns when the leader must act next without an event; ok is false if never.
 func (l *leader) wake() (at time.Duration, ok bool) {
-	if l.works.Len() > 0 {
+	if l.hasWork() {
 		return l.now, true
 	}
-	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.refill)
-	if len(l.timers.alarms) > 0 {
-		at = min(at, l.timers.alarms[0].at)
-	}
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.refill, l.timers.alarms.next())
 	for i := range l.phases {
 		if !l.phases[i].planning && l.phases[i].surveying == nil {
 			at = min(at, l.phases[i].nextPlanAt)

@@ -90,7 +90,6 @@ func (l *leader) endIncarnation(t *tracker) {
 			x.Reduces++
 		}
 	}
-	l.finishDrop(t.Name) // it may have restarted a moment ago
 	silent, drained, event := (l.now - t.contact.lastHeard).Round(time.Millisecond), l.drained(t), "lost"
 	if x.Stopped {
 		event = "stopped"

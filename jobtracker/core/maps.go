@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/announce"
@@ -48,14 +47,14 @@ type output struct {
 	attempt     int // number of the attempt that wrote it
 	bytes       int64
 	digest      uint64 // digest of the last chosen output
-	tracker     int32  // 1 + the tracker's number; 0: no output is at hand
+	place       int32  // 1 + its place, see places; 0: no output is at hand
 	digestKnown bool
 	expected    bool // the restarted tracker may still have it, see expectation
 	givenUp     bool // the map was given up: its output is empty and on no tracker
 	recompute   bool // the tracker drains or is slow, so another one recomputes the output
 }
 
-func (o *output) atHand() bool { return o.tracker != 0 || o.givenUp }
+func (o *output) atHand() bool { return o.place != 0 || o.givenUp }
 
 // outputRef names a chosen map output that is or was on a tracker.
 type outputRef struct{ job, m int32 }
@@ -104,10 +103,13 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	if m.output.givenUp || j.bad.holds(m.key()) || j.faults.OutputRejected(m.key(), out.Attempt) {
 		return false
 	}
+	if l.isGone(&m.output) {
+		l.dropOutput(j, out.Map)
+	}
 	if m.output.atHand() {
 		// A draining or slow tracker's output is replaced. In inventories, the latest attempt replaces
 		// others with different records: homes have gathered its output.
-		replaces := m.recompute && m.output.tracker != t.number+1
+		replaces := m.recompute && !m.output.isOn(t)
 		if !replaces && out.Attempt > m.output.attempt && !m.runs() {
 			m.recompute = false // the map ran on the slow tracker again, which would go on and on
 		}
@@ -119,7 +121,7 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	if m.digestKnown && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
 		return false
 	}
-	m.output.tracker, m.output.attempt = t.number+1, out.Attempt
+	m.output.place, m.output.attempt = t.place+1, out.Attempt
 	l.recordOutput(t, outputRef{int32(j.facts.N()), int32(out.Map)})
 	l.setOutput(j, m, out)
 	return true
@@ -147,7 +149,7 @@ func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	j.outputs.log.Add(l.outputOf(j, int(m.n)))
+	j.outputs.log.Add(int(m.n), l.outputSum(m))
 	l.queueOutputs(j)
 	if j.outputs.digestsKnown == len(j.maps) {
 		l.checkHomes(j)
@@ -191,45 +193,29 @@ func (l *leader) dropOutput(j *job, n int) {
 	}
 	j.outputs.bytes -= m.output.bytes
 	j.outputs.input -= m.input
-	m.output.tracker, m.recompute = 0, false
+	m.output.place, m.recompute = 0, false
 }
 
-// recordOutput adds a chosen output to its tracker's list. Before the list grows, outputs of
-// ended jobs are removed. Other outdated entries stay: they are few and expensive to find.
+// recordOutput adds a chosen output to its tracker's list. When the list grows, outputs of ended jobs are left out.
+// Other outdated entries stay: they are few and expensive to find. Works may still read the old array.
 func (l *leader) recordOutput(t *tracker, o outputRef) {
 	if len(t.outputs) == cap(t.outputs) {
-		t.outputs = slices.DeleteFunc(t.outputs, func(o outputRef) bool { return l.jobs[int(o.job)] == nil })
-		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
+		l.charge(len(t.outputs) / 16)
+		outputs := make([]outputRef, 0, 2*len(t.outputs)+1)
+		for _, o := range t.outputs {
+			if l.jobs[int(o.job)] != nil {
+				outputs = append(outputs, o)
+			}
+		}
+		t.outputs = outputs
 	}
 	t.outputs = append(t.outputs, o)
+	t.outputsAdded++
 }
 
 func (l *leader) stillOn(t *tracker, o outputRef) bool {
 	j := l.jobs[int(o.job)]
-	return j != nil && j.maps[o.m].output.tracker == t.number+1
-}
-
-// outputsOn returns the maps with chosen outputs on a tracker, by job number.
-func (l *leader) outputsOn(t *tracker) map[int][]int {
-	outputs := make(map[int][]int)
-	for _, o := range t.outputs {
-		if l.stillOn(t, o) {
-			outputs[int(o.job)] = append(outputs[int(o.job)], int(o.m))
-		}
-	}
-	for n, maps := range outputs {
-		slices.Sort(maps)
-		outputs[n] = slices.Compact(maps)
-	}
-	return outputs
-}
-
-// dropOutputs removes the outputs of maps, and reruns maps if needed.
-func (l *leader) dropOutputs(j *job, outputs []int) {
-	for _, m := range outputs {
-		l.dropOutput(j, m)
-		l.updateMap(j, m)
-	}
+	return j != nil && j.maps[o.m].output.isOn(t)
 }
 
 // rerunLost reruns a map if its chosen output cannot be read. unreached are the trackers that the
@@ -249,7 +235,11 @@ func (l *leader) rerunLost(j *job, r *wire.OutputLost, unreached []string) {
 func (l *leader) rejectOutput(j *job, n int, reason string) {
 	m := &j.maps[n]
 	rejected := j.faults.RejectOutput(m.key(), m.output.attempt)
-	j.avoid(&m.task, l.outputOf(j, n).Tracker)
+	server := l.outputOf(j, n).Tracker
+	if t := l.fleet.trackers[server]; t != nil {
+		t.faults.Outputs++
+	}
+	j.avoid(&m.task, server)
 	l.dropOutput(j, n)
 	l.updateMap(j, n)
 	l.touch(j)

@@ -97,6 +97,7 @@ func (l *leader) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 // partition is about to move. If such a map has failed for good, partitions stay where they are.
 func (l *leader) recomputeLost(j *job) {
 	if !j.outputs.recomputing && !j.outputs.recomputeFailed {
+		l.outputsMayBeNeeded()
 		j.outputs.recomputing = true
 		l.rerunMissing(j)
 	}

@@ -19,7 +19,11 @@ const kinds = "?smrcxf"
 func showJob(id wire.JobID) string { return fmt.Sprintf("job%d", id.N) }
 
 func showAttempt(id wire.AttemptID) string {
-	return fmt.Sprintf("%s/%c%d/%d", showJob(id.Task.Job), kinds[id.Task.Kind], id.Task.N, id.N)
+	kind := id.Task.Kind
+	if int(kind) >= len(kinds) {
+		kind = 0
+	}
+	return fmt.Sprintf("%s/%c%d/%d", showJob(id.Task.Job), kinds[kind], id.Task.N, id.N)
 }
 
 func showAfter(d time.Duration) string {

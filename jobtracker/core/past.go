@@ -1,6 +1,7 @@
 package core
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -129,6 +130,43 @@ func (v *AttemptsView) Statuses() []wire.AttemptStatus {
 	list = append(list, v.running...)
 	slices.SortFunc(list, func(a, b wire.AttemptStatus) int { return a.Attempt.Compare(b.Attempt) })
 	return list
+}
+
+// All yields the attempts: those that have ended, then those that run.
+func (v *AttemptsView) All() iter.Seq[wire.AttemptStatus] {
+	return func(yield func(wire.AttemptStatus) bool) {
+		for p := range v.ended.All() {
+			if !yield(v.trackers[p.Tracker].of(v.job, v.ended.Status(p))) {
+				return
+			}
+		}
+		for i := range v.running {
+			if !yield(v.running[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Omitted counts the ended attempts that All does not yield.
+func (v *AttemptsView) Omitted() int { return v.ended.Omitted() }
+
+// Attempted has the attempts of a job at one moment, and what they have done over time. Any goroutine may read it.
+type Attempted struct {
+	*AttemptsView
+	Wall   int64 // Unix milliseconds
+	Curve  []wire.CurvePoint
+	Owner  string
+	Access wire.Access
+}
+
+// Attempted returns the attempts of a job; nil: it has ended, or is not known.
+func (c *Core) Attempted(id wire.JobID) *Attempted {
+	if c.leader == nil || c.leader.job(id) == nil {
+		return nil
+	}
+	l, j := c.leader, c.leader.job(id)
+	return &Attempted{l.freezeAttempts(j), l.wall(), j.tally.curve.Points(), j.facts.Submission().Owner(), c.access(j.facts)}
 }
 
 // of completes the status of an ended attempt on the tracker.

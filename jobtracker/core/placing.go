@@ -17,6 +17,12 @@ func (l *leader) placeHomes(j *job) {
 	if j.spec.Classical || j.partitions.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
+	if l.works.placed > 0 && l.works.visited >= 2*l.works.budget {
+		l.touchLater(j)
+		return
+	}
+	l.works.placed++
+	l.charge(l.placingCost())
 	load := l.newHomeLoad(j)
 	sites := l.homeSites(j, &load)
 	for p := range j.partitions.homeless.All() {
@@ -85,7 +91,7 @@ func (l *leader) setHomeMessage(j *job, p int) *wire.SetHome {
 
 // homeSites lists the trackers that can be the home of the next partition of a job.
 func (l *leader) homeSites(j *job, load *homeLoad) *placement.Sites {
-	var sites []placement.Site
+	sites := l.todo.sites[:0]
 	n := len(l.fleet.byIndex)
 	ranking := l.ranking(j)
 	ranks := make(map[*tracker]int, len(ranking))
@@ -103,6 +109,7 @@ func (l *leader) homeSites(j *job, load *homeLoad) *placement.Sites {
 		}
 		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: total, Turn: (i - l.roundRobin%n + n) % n})
 	}
+	l.todo.sites = sites
 	return placement.NewSites(sites)
 }
 
@@ -150,8 +157,8 @@ func (l *leader) newHomeLoad(j *job) homeLoad {
 func (x *homeLoad) on(t *tracker) (ofJob, total float64) {
 	slots := float64(t.slots[reducePhase])
 	share, n := x.l.slowness(x.job, t)/slots, 1
-	if homes := t.hosting.homes[x.job]; homes != nil {
-		n += homes.Len()
+	if x.job.partitions.hosts.Has(t.assign.Index()) {
+		n += t.hosting.homes[x.job].Len()
 	}
 	ofJob, total = float64(n)*share, (t.hosting.load+x.bytes)*share
 	if x.l.outranLately(t) {

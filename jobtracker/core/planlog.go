@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/scheduler"
 )
 
@@ -13,9 +14,10 @@ import (
 // planRecord is what plans assigned to a job.
 type planRecord struct {
 	plans        history.PlanLog
-	shuffleTurn  int     // rank among the jobs with a share of the shuffle, from 1
-	shuffleShare float64 // the share that trackers were sent
-	plansSince   int64   // when this leader's term began, in Unix milliseconds; 0: the job was submitted later
+	shuffleTurn  int            // rank among the jobs with a share of the shuffle, from 1
+	shuffleShare float64        // the share that trackers were sent
+	sampled      *pastplans.Job // in samples of plans; nil: it is in none
+	plansSince   int64          // when this leader's term began, in Unix milliseconds; 0: the job was submitted later
 }
 
 // historyForecastAge is the maximum age of the forecast in a history.

@@ -18,6 +18,9 @@ type poolLimits struct {
 	slots   bool            // there are limits of slots
 	parts   map[string]int  // by pool and phase, see partKey
 	parted  map[string]bool // names of pools with parts
+	holder  *pool.Holder
+	held    [2]bool // the jobs of the next plan are held or not, as the limits say
+	kept    [2]bool // the limits are kept for the next plan
 }
 
 // notChecked is why a new job is held until the next plan.
@@ -29,16 +32,16 @@ func partKey(name string, phase int) string { return name + "/" + phaseNames[pha
 // setPools passes the limits of the pool table to the assigner.
 func (l *leader) setPools() {
 	_, table := l.facts.Pools()
-	l.sharing.limits = poolLimits{running: table.LimitsRunning(), slots: table.LimitsInner(), parts: make(map[string]int), parted: make(map[string]bool)}
+	l.sharing.limits = poolLimits{
+		running: table.LimitsRunning(), slots: table.LimitsInner(), holder: table.NewHolder(),
+		parts: make(map[string]int), parted: make(map[string]bool),
+	}
 	for phase := range l.phases {
 		l.divideSlots(phase)
 	}
 	l.assign.SetPools(l.limitedPools())
 	l.limitAhead()
 	l.charge(len(l.order) / 8)
-	for _, j := range l.order {
-		l.setHeld(j, "")
-	}
 	l.holdJobs()
 }
 
@@ -77,20 +80,27 @@ func (l *leader) waitForPart(name string) {
 	l.assign.SetPools(l.limitedPools())
 }
 
-// keepLimits divides the limits that concern several pools, if a plan is due.
+// keepLimits decides which jobs may run, and divides the maxima around pools, for each plan that is due. The plan
+// waits for that, see mayPlan.
 func (l *leader) keepLimits() {
-	if !l.sharing.limits.running && !l.sharing.limits.slots {
+	x := &l.sharing.limits
+	if !x.running && !x.slots {
 		return
 	}
-	held, changed := false, false
+	changed := false
 	for i := range l.phases {
-		if p := &l.phases[i]; p.planning || p.surveying != nil || l.now < p.nextPlanAt {
+		if !l.isDue(&l.phases[i]) || x.kept[i] {
 			continue
 		}
-		if !held {
-			held = true
-			l.holdJobs()
+		if x.running && !x.held[i] {
+			if l.works.holding == nil {
+				l.holdJobs()
+			}
+			if l.works.holding != nil {
+				continue
+			}
 		}
+		x.kept[i], x.held[i] = true, false
 		changed = l.divideSlots(i) || changed
 	}
 	if changed {
@@ -98,21 +108,23 @@ func (l *leader) keepLimits() {
 	}
 }
 
+// mayPlan reports whether the limits are kept for the next plan of a phase. The plan after it needs that again.
+func (l *leader) mayPlan(phase int) bool {
+	x := &l.sharing.limits
+	kept := x.kept[phase] || !x.running && !x.slots
+	x.kept[phase] = false
+	return kept
+}
+
 // divideSlots computes the pools' parts of the slots of a phase. It reports whether any has changed.
 func (l *leader) divideSlots(phase int) (changed bool) {
 	if !l.sharing.limits.slots {
 		return false
 	}
+	l.assign.PlaceChanged()
 	use := make(map[string]pool.Use)
-	for _, j := range l.order {
-		name := poolName(j.facts.Submission())
-		u := use[name]
-		u.Running += j.assign.UsedSlots(phase)
-		u.Demand += j.assign.UsedSlots(phase)
-		if j.plannable() {
-			u.Demand += l.toLaunch(j, phase)
-		}
-		use[name] = u
+	for name, u := range l.assign.PoolUses() {
+		use[name] = pool.Use{Running: u.Slots[phase], Demand: u.Slots[phase] + u.Waiting[phase]}
 	}
 	_, table := l.facts.Pools()
 	for name, part := range table.Parts(phase, use) {
@@ -124,25 +136,115 @@ func (l *leader) divideSlots(phase int) (changed bool) {
 	return changed
 }
 
-// holdJobs decides which jobs may begin to run by the limits of users and pools.
+// holding is the work of deciding which jobs may begin to run by the limits of users and pools. It visits all
+// jobs, and decides. Then it holds jobs, and at last lets others begin. If a job begins that it would hold, the work
+// begins again: the place of this job may have been given to another one.
+type holding struct {
+	jobRound
+	jobs       []*job
+	candidates []pool.Candidate // the same jobs
+	which      []bool           // they are candidates
+	why        []string         // by job; nil: not decided yet
+	next       int              // in jobs
+	releases   bool             // all jobs to hold are held
+}
+
+// holdJobs begins to decide which jobs may begin to run, and ends at once if there are few.
 func (l *leader) holdJobs() {
-	if !l.sharing.limits.running {
-		return
+	w := &holding{jobs: make([]*job, 0, len(l.order)), candidates: make([]pool.Candidate, 0, len(l.order)), which: make([]bool, 0, len(l.order))}
+	w.jobRound = jobRound{l: l, visit: w.add, cost: oneEntry}
+	w.round.Request()
+	l.works.holding = w
+	l.works.Add(w)
+	if !l.hasManyJobs() {
+		l.charge(l.works.Finish(w))
 	}
-	var jobs []*job
-	var candidates []pool.Candidate
-	for _, j := range l.order {
-		s := j.facts.Submission()
-		if runs := j.assign.UsedSlots(mapPhase)+j.assign.UsedSlots(reducePhase) > 0; runs || j.runnable() && !s.Suspended() {
-			jobs = append(jobs, j)
-			candidates = append(candidates, pool.Candidate{Pool: poolName(s), User: s.Owner(), Runs: runs, Priority: s.Priority()})
+}
+
+// add adds a job.
+func (w *holding) add(j *job) {
+	w.jobs = append(w.jobs, j)
+	c, candidate := pool.Candidate{}, false
+	if x := &w.l.sharing.limits; x.running {
+		runs, s := j.runs(), j.facts.Submission()
+		if candidate = runs || j.runnable() && !s.Suspended(); candidate {
+			if j.limitsBy != x.holder {
+				j.limitsBy, j.limits = x.holder, x.holder.Limits(s.Owner(), poolName(s))
+			}
+			c = pool.Candidate{Limits: j.limits, Runs: runs, Priority: s.Priority()}
+		}
+	}
+	w.candidates, w.which = append(w.candidates, c), append(w.which, candidate)
+}
+
+// runs reports whether the job has slots.
+func (j *job) runs() bool { return j.assign.UsedSlots(mapPhase)+j.assign.UsedSlots(reducePhase) > 0 }
+
+// Advance implements pieces.Work.
+func (w *holding) Advance(budget int) (spent int, done bool) {
+	l := w.l
+	if l.works.holding != w {
+		return 0, true // the table has changed
+	}
+	if w.why == nil {
+		if spent, done = w.jobRound.Advance(budget); !done {
+			return spent, false
+		}
+		w.decide()
+		spent += 1 + len(w.jobs)/stageParts
+	}
+	for spent < budget {
+		if w.next == len(w.jobs) {
+			if w.releases {
+				l.endHolding()
+				return spent, true
+			}
+			w.next, w.releases = 0, true
 			continue
 		}
-		l.setHeld(j, notChecked)
+		spent++
+		if !w.apply() {
+			l.holdJobs()
+			return spent, true
+		}
 	}
-	_, table := l.facts.Pools()
-	for i, why := range table.Hold(candidates) {
-		l.setHeld(jobs[i], why)
+	return spent, false
+}
+
+// decide decides about all jobs.
+func (w *holding) decide() {
+	x := &w.l.sharing.limits
+	w.why = slices.Clone(x.holder.Hold(w.candidates))
+	if w.why == nil {
+		w.why = []string{}
+	}
+	for i, candidate := range w.which {
+		if !candidate && x.running {
+			w.why[i] = notChecked
+		}
+	}
+}
+
+// apply holds the next job, or lets it begin. It reports whether the decision still holds.
+func (w *holding) apply() bool {
+	j, why := w.jobs[w.next], w.why[w.next]
+	held, runs := why != "", w.candidates[w.next].Runs
+	w.next++
+	switch {
+	case held == w.releases || w.l.jobs[j.facts.N()] != j:
+	case held && !runs && j.runs():
+		return false
+	default:
+		w.l.setHeld(j, why)
+	}
+	return true
+}
+
+// endHolding lets the plans that are due begin.
+func (l *leader) endHolding() {
+	l.works.holding, l.works.stepAgain = nil, true
+	for i := range l.phases {
+		l.sharing.limits.held[i] = l.isDue(&l.phases[i])
 	}
 }
 

@@ -10,11 +10,16 @@ import (
 // predictionOf returns what users see of a job's forecast at a time, which may be later than the forecast.
 // Everything that shows a predicted end shows this one.
 func (l *leader) predictionOf(j *job, all forecast.Forecast, now time.Duration) wire.Prediction {
-	if o := all.Of(j.facts.N()); o != nil && o.Range != (forecast.Range{}) {
-		since := func(at time.Duration) time.Duration { return max(at, now) - j.spec.arrived }
+	o := all.Of(j.facts.N())
+	since := func(at time.Duration) time.Duration { return max(at, now) - j.spec.arrived }
+	if o != nil && o.Range != (forecast.Range{}) {
 		return wire.Prediction{Earliest: since(o.Range.Earliest), Likely: max(since(o.Range.Likely), 1), Latest: max(since(o.Range.Latest), 1)}
 	}
-	return wire.Prediction{Unknown: l.unpredicted(j, all)}
+	p := wire.Prediction{Unknown: l.unpredicted(j, all)}
+	if o != nil && o.Soonest != 0 && p.Unknown != "" {
+		p.Earliest = since(o.Soonest)
+	}
+	return p
 }
 
 // unpredicted says why the end of a job is not predicted.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -57,11 +58,34 @@ func (l *leader) historyLoaded(r HistoryLoaded) {
 // keepProfile keeps the profile of a job that succeeded, unless this leader measured less than
 // half of its maps.
 func (l *leader) keepProfile(j *job) {
-	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
+	if j.facts.End().Outcome != wire.Succeeded || !j.measuredMost() {
 		return
 	}
 	l.profiles.Put(j.facts.Name(), &history.Profile{
-		Job: j.id, Phases: [2]history.Sums{l.trackerTimes(j, mapPhase), l.trackerTimes(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
+		Job: j.id, Phases: [2]history.Sums{l.trackerTimes(j, mapPhase), l.trackerTimes(j, reducePhase)}, Usual: l.usual(j),
+		Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})
+}
+
+// measuredMost reports whether this leader measured at least half of a job's maps.
+func (j *job) measuredMost() bool { return 2*j.measures.Phases[mapPhase].All.Tasks >= len(j.maps) }
+
+// usual is how long tasks of the job's name usually take, including this job.
+func (l *leader) usual(j *job) (all [2]history.Usual) {
+	if last := cmp.Or(l.profiles.Get(j.facts.Name()), j.profile); last != nil {
+		all = last.Usual
+	}
+	if j.measuredMost() {
+		bytes := j.bytesEach()
+		for phase := range all {
+			all[phase] = all[phase].After(j.measures.Phases[phase].Sum(), bytes[phase])
+		}
+	}
+	return all
+}
+
+// bytesEach is how many bytes a task of each phase reads, as far as is known.
+func (j *job) bytesEach() [2]float64 {
+	return history.BytesEach(j.splits.input, max(0, j.facts.Maps()), j.shuffle().Total, j.facts.Reduces())
 }

@@ -43,6 +43,6 @@ func BenchmarkRareWork(b *testing.B) {
 		run("spare sites", func(int) { l.spareSites(j, reducePhase) })
 		run("forecast", func(int) { l.recentForecast(l.now, 0) })
 		run("banned", func(i int) { l.assign.SetBanned(&j.assign, &t.assign, i%2 == 0) })
-		run("outputs of a tracker", func(int) { l.outputsOn(t) })
+		run("outputs of a tracker", func(int) { l.findNeeded(t) })
 	}
 }

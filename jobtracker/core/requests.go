@@ -224,6 +224,7 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 			l.touch(j)
 			l.limited.quota.Change(j.facts.N(), quotaJob(s))
 			l.assign.PoolChanged(&j.assign)
+			j.limitsBy = nil
 			if s.Suspended() {
 				l.dropReservations(j)
 			}

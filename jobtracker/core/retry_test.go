@@ -12,14 +12,14 @@ import (
 // TestRetryAlarms tests that failed tasks are relaunched in time without an alarm for each.
 func TestRetryAlarms(t *testing.T) {
 	f, l, _ := smallFleet(t)
-	j, before := l.jobs[1], len(l.timers.alarms)
+	j, before := l.jobs[1], l.timers.alarms.len()
 	for i := range j.maps {
 		l.now = f.now + time.Duration(i/2)*time.Millisecond
 		tk := &j.maps[i].task
 		j.faults.Fail(tk.key(), faults.NewFailure("other", wire.AttemptID{Task: j.idOf(tk)}, new(wire.Result)), l.now)
 		l.delayTask(j, tk)
 	}
-	if n := len(l.timers.alarms) - before; n != 1 {
+	if n := l.timers.alarms.len() - before; n != 1 {
 		t.Errorf("%d waiting tasks set %d alarms, want 1", len(j.faults.Reminders()), n)
 	}
 	for {
@@ -63,7 +63,7 @@ func TestSlowServiceAlarms(t *testing.T) {
 		l.touch(l.jobs[1])
 		f.step(Tick{})
 	}
-	if n := len(l.timers.alarms); n > 3 || !l.jobs[1].service.setup.runs() {
+	if n := l.timers.alarms.len(); n > 3 || !l.jobs[1].service.setup.runs() {
 		t.Errorf("%d alarms are set, want at most 3; the setup runs: %v", n, l.jobs[1].service.setup.runs())
 	}
 }

@@ -371,7 +371,7 @@ func (s *scenario) runOther(d *datadriven.TestData) {
 	case "staging-removed":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: parseAwaited(values(d, "awaited"))}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: parseAwaited(values(d, "awaited")), Machine: parseMachine(d)}})
 	case "report":
 		r := parseReport(d.CmdArgs[1:])
 		if !s.runsOn(first, r.Attempt) {
@@ -445,7 +445,9 @@ func (s *scenario) status(id wire.JobID) string {
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
 	if !st.Flow.IsZero() {
-		s.printf("in %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", stopped by ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
+		s.printf("in %v%s%s", st.Flow,
+			map[bool]string{true: fmt.Sprint(" after ", st.After)}[len(st.After) > 0],
+			map[bool]string{true: fmt.Sprint(", stopped by ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
 	}
 	if st.WaitReason != "" {
 		s.printf("waits %s", st.WaitReason)

@@ -89,7 +89,9 @@ func (l *leader) checkSlowHomes(j *job, after time.Duration) {
 // gathering sums up the homes of a job by the index of their tracker, and counts them. Committed
 // partitions count as complete ones.
 func (l *leader) gathering(j *job) (on []gathering, complete, all int) {
-	on = make([]gathering, len(l.fleet.byIndex))
+	l.todo.gatherings = slices.Grow(l.todo.gatherings[:0], len(l.fleet.byIndex))
+	on = l.todo.gatherings[:len(l.fleet.byIndex)]
+	clear(on)
 	mean := j.outputs.bytes / int64(len(j.partitions.homes))
 	for p := range j.partitions.homes {
 		h := &j.partitions.homes[p]
@@ -128,7 +130,7 @@ func (l *leader) moveSlowHome(j *job, p int, gathered time.Duration) {
 	l.rehome(j, p)
 }
 
-// servers are the trackers with chosen outputs of a job, by output.tracker.
+// servers are the places of the chosen outputs of a job, by output.place.
 type servers struct {
 	outputs map[int32][]int
 	bytes   map[int32]int64
@@ -143,9 +145,9 @@ func (x *servers) read(j *job) *servers {
 	x.outputs, x.bytes = make(map[int32][]int), make(map[int32]int64)
 	for n := range j.maps {
 		m := &j.maps[n]
-		if o := &m.output; o.tracker > 0 {
-			x.outputs[o.tracker] = append(x.outputs[o.tracker], n)
-			x.bytes[o.tracker] += o.bytes
+		if o := &m.output; o.place > 0 {
+			x.outputs[o.place] = append(x.outputs[o.place], n)
+			x.bytes[o.place] += o.bytes
 		}
 		x.rerun = x.rerun || m.recompute && (m.runs() || j.assign.IsPending(n))
 	}
@@ -165,16 +167,16 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 	var names []string
 	for _, name := range awaited {
 		s := l.fleet.trackers[name]
-		if s == nil || s == t || x.outputs[s.number+1] == nil {
+		if s == nil || s == t || x.outputs[s.place+1] == nil {
 			continue
 		}
-		if after < l.slowAfter(x.bytes[s.number+1]) {
+		if after < l.slowAfter(x.bytes[s.place+1]) {
 			return false
 		}
 		slow, names = append(slow, s), append(names, name)
 	}
 	all := len(x.outputs)
-	if x.outputs[t.number+1] == nil {
+	if x.outputs[t.place+1] == nil {
 		all++
 	}
 	if 2*len(slow) > all {
@@ -183,7 +185,7 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 	avoid := append(l.outranTrackers(), names...)
 	for _, s := range slow {
 		added := false
-		for _, n := range x.outputs[s.number+1] {
+		for _, n := range x.outputs[s.place+1] {
 			m := &j.maps[n]
 			if !m.recompute && (l.leave(j, &m.task, avoid...) || l.leave(j, &m.task, names...)) {
 				m.recompute, added = true, true

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/admission"
@@ -57,30 +58,25 @@ func (l *leader) transfers(v *survey) (list []scheduler.Transfer) {
 	return list
 }
 
-// freeTrackers estimates when each slot of each tracker becomes free.
-func (l *leader) freeTrackers(v *survey) (list []scheduler.Tracker) {
-	tasks := make(map[*job]time.Duration, len(v.tasks))
-	for i := range v.tasks {
-		tasks[v.tasks[i].job] = v.tasks[i].task
-	}
-	for _, t := range l.fleet.byIndex {
-		if t != nil && t.countedSlots[v.phase] > 0 {
-			list = append(list, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t, tasks)})
-		}
-	}
-	return list
-}
-
 // freeAt estimates in how many seconds each slot of a tracker becomes free, soonest first.
-func (v *survey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
+func (v *survey) freeAt(t *tracker) []float64 {
 	usual := v.usual[v.phase].Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
 	for _, a := range t.attempts {
 		if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == v.phase {
-			rests = append(rests, forecast.Rest(cmp.Or(tasks[a.job], usual), v.age(a)).Seconds())
+			rests = append(rests, forecast.Rest(cmp.Or(v.taskOf(a.job), usual), v.age(a)).Seconds())
 		}
 	}
 	return forecast.FreeAt(t.slots[v.phase], rests)
+}
+
+// taskOf returns the estimated time of a job's tasks; 0: unknown.
+func (v *survey) taskOf(j *job) time.Duration {
+	i, found := slices.BinarySearchFunc(v.tasks, j.facts.N(), func(x surveyedJob, n int) int { return x.job.facts.N() - n })
+	if !found {
+		return 0
+	}
+	return v.tasks[i].task
 }
 
 // measuredOn converts the task times of one job for the scheduler.

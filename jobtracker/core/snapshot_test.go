@@ -11,11 +11,9 @@ func (l *leader) snapshot(phase int) scheduler.Snapshot {
 	v := l.newSurvey(phase)
 	v.round.Request()
 	v.jobRound.Advance(math.MaxInt)
-	for _, stage := range v.stages[:3] {
-		stage()
+	for _, stage := range v.stages[:4] { // without preemption
+		stage(math.MaxInt, true)
 	}
-	if v.needs.Later {
-		v.addFlows(math.MaxInt)
-	}
+	v.addFlows(math.MaxInt, true)
 	return v.snapshot
 }

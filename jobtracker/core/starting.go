@@ -11,8 +11,8 @@ import (
 const earlyCost = 16
 
 // termStart makes the leader of a term in pieces, since it visits all trackers, jobs and submissions.
-// Until it is done, events for the leader wait, as they do during the election. Facts do not change
-// in between: before an entry, the rest is made at once.
+// Until it is done, events for the leader wait, as they do during the election, and so do entries: facts do not
+// change in between.
 type termStart struct {
 	l           *leader
 	trackers    []facts.Tracker
@@ -99,18 +99,17 @@ func (c *Core) advanceStart(budget int) (spent int) {
 	for ; spent < budget && len(c.early) > 0; spent += earlyCost {
 		ev := c.early[0]
 		c.early = c.early[1:]
-		c.leader.handle(ev)
+		if e, ok := ev.(Entry); ok {
+			c.applyEntry(e)
+		} else {
+			c.leader.handle(ev)
+		}
+		if c.leader == nil || c.halted {
+			return spent
+		}
 	}
 	if len(c.early) == 0 {
 		c.early = nil
 	}
 	return spent
-}
-
-// finishStart makes the rest of the leader's state.
-func (c *Core) finishStart() {
-	const all = int(^uint(0) >> 1)
-	for c.starting != nil {
-		c.advanceStart(all)
-	}
 }

@@ -57,7 +57,7 @@ func TestTermStartsInPieces(t *testing.T) {
 		}
 		checkPlaced()
 	}
-	for c.core.leader.works.Len() > 0 {
+	for c.core.leader.hasWork() {
 		c.step(Tick{})
 		checkPlaced()
 	}
@@ -67,12 +67,39 @@ func TestTermStartsInPieces(t *testing.T) {
 	}
 }
 
-// TestEntryEndsStart tests that an entry finds a complete leader.
-func TestEntryEndsStart(t *testing.T) {
+// TestEntryWaitsForStart tests that an entry waits until the leader is made, and is applied then, also if the job
+// tracker is deposed meanwhile, and that a leader of a later term is followed at once.
+func TestEntryWaitsForStart(t *testing.T) {
+	drains := func(c *bigCluster) bool {
+		_, drains := c.core.facts.Draining("t0")
+		return drains
+	}
 	c := beginTerm(t, 2000)
 	c.commit(&facts.Drain{N: 1, Tracker: "t0"})
-	if l := c.core.leader; l == nil || len(l.order) != 2000 || l.fleet.trackers["t0"].drain.n != 1 {
-		t.Error("after an entry the leader is not complete, or does not know the entry")
+	if c.core.leader != nil || drains(c) {
+		t.Fatal("the entry does not wait")
+	}
+	c.step(c.hello(0))
+	for c.core.starting != nil || len(c.core.early) > 0 {
+		c.step(Tick{})
+	}
+	if l := c.core.leader; !drains(c) || l.fleet.trackers["t0"].drain.n != 1 || !l.fleet.trackers["t0"].outOfService() {
+		t.Error("the leader does not know the entry")
+	}
+
+	c = beginTerm(t, 2000)
+	c.commit(&facts.Drain{N: 1, Tracker: "t0"})
+	c.core.Step(0, Deposed{})
+	if !drains(c) || c.core.Applied() != c.index {
+		t.Error("a deposed job tracker has not applied the entry that waited")
+	}
+
+	c = beginTerm(t, 2000)
+	c.commit(&facts.Drain{N: 1, Tracker: "t0"})
+	c.term++
+	c.commit(&facts.LeaderElected{Leader: "b"})
+	if !drains(c) || c.core.IsLeader() || c.core.starting != nil || c.core.Epoch() != c.term {
+		t.Error("after the entry of a later term the job tracker does not follow, or has lost the one before")
 	}
 }
 

@@ -42,9 +42,10 @@ func (c *Core) predictedStatus(f *facts.Job, now time.Duration) wire.JobStatus {
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
+	s.Submitted = f.Submission().At()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
-	s.Flow = c.flowOf(f)
+	s.Flow, s.After = c.flowOf(f), c.inputsOf(f)
 	if f.Reduces() == 0 {
 		s.Maps.Done = f.CommittedTasks()
 	} else {
@@ -75,6 +76,14 @@ func (c *Core) flowOf(f *facts.Job) (id wire.FlowID) {
 		id = wire.FlowID(c.facts.ID(f.Submission().First()))
 	}
 	return id
+}
+
+// inputsOf returns the ids of the jobs from which a job reads output.
+func (c *Core) inputsOf(f *facts.Job) (ids []wire.JobID) {
+	for _, earlier := range c.facts.After(f) {
+		ids = append(ids, c.facts.ID(earlier.N()))
+	}
+	return ids
 }
 
 // setGivenUp adds the tasks that were given up.
@@ -125,19 +134,9 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Maps.Running, s.Reduces.Running = j.assign.UsedSlots(mapPhase), j.assign.UsedSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.FailuresOfKind(wire.Map), j.faults.FailuresOfKind(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
-	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
-	s.Reduced.Done = j.tally.reduced
-	for a := range j.attempts.all() {
-		switch {
-		case a.task.counted, a.second:
-		case a.id.Task.Kind == wire.Map:
-			s.Read.Done += a.bytes.Done
-		case a.id.Task.Kind == wire.Reduce:
-			s.Reduced.Done += a.bytes.Done
-		}
-	}
-	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	s.Shuffled.Done = j.outputs.fetched
+	done := j.bytesDone()
+	s.Read = wire.Progress{Done: done.Read, Total: max(j.splits.input, done.Read)}
+	s.Shuffled.Done, s.Reduced.Done = done.Shuffled, done.Reduced
 	out := j.knownOutput()
 	s.Shuffled.Total = max(out.TotalByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)

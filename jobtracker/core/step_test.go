@@ -11,7 +11,7 @@ import (
 // checkWake fails if a core asks to be woken at a time that has come: its owner would pass it
 // Ticks without end, and time would not pass. A core with works left asks for a Tick at once.
 func checkWake(c *Core, now time.Duration, fail func(string, ...any)) {
-	if at, ok := c.Wake(); ok && at <= now && c.starting == nil && len(c.early) == 0 && c.leader.works.Len() == 0 {
+	if at, ok := c.Wake(); ok && at <= now && c.starting == nil && len(c.early) == 0 && !c.leader.hasWork() {
 		fail("the core asks to be woken at %v, which is not after %v", at, now)
 	}
 }

@@ -7,334 +7,242 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/jobtracker/core/facts"
-	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
-// largeCluster is a leader with 10,000 jobs of eight maps and a reduce, and 1,000 trackers without a
-// free map slot.
-type largeCluster struct {
-	core     *Core
-	index    uint64
-	term     uint64
-	now      time.Duration
-	running  []Send // launched maps
-	planned  []Allocate
-	trackers int
-	drained  int
-	kills    int // attempts killed
-
-	measuring bool
-	steps     []stepCost // of the Steps while measuring
+// largeWorld is a cluster with events that must have short Steps there.
+type largeWorld struct {
+	name   string
+	make   func() *largeCluster
+	events []largeEvent
 }
 
-// stepCost is what a Step costs.
-type stepCost struct {
-	time    time.Duration // of the processor
-	visited int           // jobs advanced, and entries of works
-	bytes   int           // allocated
+// largeEvent is an event with its reversal, which may be nil. before prepares it and is not measured.
+type largeEvent struct {
+	name             string
+	do, undo, before func(c *largeCluster, i int)
+	placesAll        bool // in the lines, at once: their pool gets its first limit, or loses the last one
 }
 
-const (
-	largeTrackers = 1000
-	largeJobs     = 10_000
-	largeMaps     = 8
-)
+// largeWorlds are the clusters with their events.
+var largeWorlds = []largeWorld{
+	{"a pool at its maximum", func() *largeCluster {
+		return newLargeCluster(largeTrackers, largeJobs, largeJobs/2, largePool("p", 100))
+	}, plainEvents},
+	{"a pool with a maximum of jobs", func() *largeCluster {
+		p := largePool("p", pool.Unlimited)
+		p.MaxRunning = 50
+		return newLargeCluster(largeTrackers, largeJobs, largeJobs/2, p)
+	}, []largeEvent{mapEnded, plan}},
+	{"a pool without slots", func() *largeCluster {
+		return newLargeCluster(largeTrackers, largeJobs, largeJobs, largePool("p", 0))
+	}, []largeEvent{
+		{name: "first slots for all jobs", do: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} })
+		}},
+		{name: "last limit removed", placesAll: true, do: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
+		}, undo: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
+		{name: "first limit", placesAll: true, before: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
+		}, do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
+	}},
+	{"limits of users and outer pools", newLimitedCluster, limitEvents},
+	{"tasks measured", newMeasuredCluster, policyEvents},
+	{"outputs on a tracker", func() *largeCluster { return newLargeCluster(largeTrackers, largeJobs, 0) }, outputEvents},
+	{"few trackers", func() *largeCluster { return newLargeCluster(4, largeJobs, 0) }, []largeEvent{
+		{name: "the only trackers return", before: func(c *largeCluster, i int) {
+			for k := range c.trackers {
+				c.lose(k)
+			}
+			c.settle()
+		}, do: func(c *largeCluster, i int) {
+			for k := range c.trackers {
+				c.restart(k)
+			}
+		}},
+	}},
+}
 
-// newLargeCluster makes the cluster. inPool jobs are in pool "p", the others in the default pool.
-func newLargeCluster(trackers, jobs, inPool int, table ...pool.Pool) *largeCluster {
-	c := &largeCluster{core: New(Config{ID: "jt", Lease: 24 * time.Hour, History: true, Scheduling: wire.Scheduling{Scheduler: "fair"}}), term: 1, trackers: trackers}
-	c.commit(&facts.LeaderElected{Leader: "jt"}, &facts.Bootstrapped{Start: 1, Cluster: "c"})
-	c.commit(&facts.PoolsChanged{N: 1, Table: pool.Table{From: "f", Pools: table}})
-	for i := range trackers {
-		c.commit(&facts.TrackerRegistered{Tracker: c.tracker(i, 1)})
+var mapEnded = largeEvent{name: "map ended", do: func(c *largeCluster, i int) { c.endMap() }}
+
+var plan = largeEvent{name: "plan", do: func(c *largeCluster, i int) {
+	c.now += time.Second
+	c.step(Tick{})
+	c.settle()
+	c.answerPlans()
+}}
+
+// plainEvents are events in a cluster with limits of pools alone.
+var plainEvents = []largeEvent{
+	{name: "tracker lost", do: func(c *largeCluster, i int) { c.lose(i) }, undo: func(c *largeCluster, i int) { c.restart(i) }},
+	{name: "tracker restarted", do: func(c *largeCluster, i int) { c.restart(i) }},
+	{name: "tracker drained", do: func(c *largeCluster, i int) { c.drain(i, false) }, undo: func(c *largeCluster, i int) { c.drain(i, true) }},
+	{name: "tracker excluded", do: func(c *largeCluster, i int) {
+		t := c.at(i)
+		c.commit(&facts.TrackerExcluded{Tracker: t.Name, Incarnation: t.Incarnation, Until: 1 << 40, Reason: "r"})
+	}, undo: func(c *largeCluster, i int) {
+		t := c.at(i)
+		c.commit(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
+	}},
+	{name: "capacity", do: func(c *largeCluster, i int) {
+		c.step(FromTracker{Stream: c.at(i).contact.stream, Message: &wire.Capacity{MapSlots: largeMaps - 1 + i/largeTrackers%2, ReduceSlots: 4}})
+	}},
+	plan,
+	{name: "forecast", do: func(c *largeCluster, i int) {
+		c.now += time.Second
+		c.core.leader.recentForecast(c.now, 0)
+	}},
+	{name: "census", do: func(c *largeCluster, i int) { c.step(TakeCensus{Token: Token(i + 1)}) }},
+	{name: "recent attempts", do: func(c *largeCluster, i int) { c.step(TakeRecent{Token: Token(i + 1)}) }},
+	{name: "all jobs advanced", do: func(c *largeCluster, i int) {
+		c.core.leader.touchAll()
+		c.step(Tick{})
+	}},
+	mapEnded,
+	{name: "limit of a pool", do: func(c *largeCluster, i int) {
+		c.changePools(func(p *pool.Pool) { p.Max = [2]int{100 + i%2, 100 + i%2} })
+	}},
+	{name: "weight of a pool", do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Weight = float64(1 + i) }) }},
+	{name: "delay rule", do: func(c *largeCluster, i int) {
+		c.schedule(wire.Scheduling{Scheduler: "fair", Metric: "sum-response", Delay: []string{"dynamic", "none"}[i%2]})
+	}},
+	{name: "new term", do: func(c *largeCluster, i int) { c.elect() }},
+	{name: "new term, an entry at its start", do: func(c *largeCluster, i int) {
+		c.beginTerm()
+		c.drain(i, false)
+		c.continueTerm()
+	}, undo: func(c *largeCluster, i int) { c.drain(i, true) }},
+}
+
+// newLimitedCluster makes a cluster in which all jobs have limits of their user and of an outer pool.
+func newLimitedCluster() *largeCluster {
+	table := pool.Table{From: "f", Users: []pool.UserLimit{{MaxRunning: 30}}}
+	outer := largePool("a", 4000)
+	outer.Inner, outer.MaxRunning = true, 2000
+	table.Pools = append(table.Pools, outer)
+	for i := range 20 {
+		table.Pools = append(table.Pools, largePool(fmt.Sprintf("a.%02d", i), pool.Unlimited))
 	}
-	for i := range jobs {
-		settings := wire.Settings{}
-		if i < inPool {
-			settings.Pool = "p"
+	return newOwnedCluster(largeTrackers, largeJobs, table, func(i int) (owner, pool string) {
+		return fmt.Sprint("u", i%200), fmt.Sprintf("a.%02d", i%20)
+	})
+}
+
+var limitEvents = []largeEvent{
+	plan, mapEnded,
+	{name: "limit of an outer pool", do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.MaxRunning = 2000 + i }) }},
+	{name: "weight of a pool with limits around it", do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Weight = float64(1 + i) }) }},
+	{name: "job submitted", do: func(c *largeCluster, i int) { c.submit(largeJobs+i, "u1", "a.00") }},
+	{name: "tracker lost", do: func(c *largeCluster, i int) { c.lose(i) }, undo: func(c *largeCluster, i int) { c.restart(i) }},
+}
+
+// newMeasuredCluster makes a cluster in which each job has two map outputs, and measured maps on two trackers.
+func newMeasuredCluster() *largeCluster {
+	c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, largePool("p", 100))
+	l := c.core.leader
+	for i, j := range l.order {
+		for k := range 2 {
+			t := c.at(i*7 + k)
+			l.chooseOutput(j, t, &wire.MapOutput{Map: largeMaps - 1 - k, Attempt: 1, Digest: 1, Bytes: 1 << 20})
+			l.recordTime(j, &j.maps[largeMaps-1-k].task, t, time.Duration(1+i%5)*time.Second, wire.Reads{}, false)
+			l.updateMap(j, largeMaps-1-k)
 		}
-		c.commit(
-			&facts.Submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: "s", Settings: settings, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Reduces: 1}}}}},
-			&facts.SplitsWritten{Job: i + 1, Maps: largeMaps},
-		)
 	}
-	c.elect()
+	c.step(Tick{})
+	c.settle()
 	return c
 }
 
-func (c *largeCluster) tracker(i int, process uint64) facts.Tracker {
-	name := fmt.Sprintf("t%04d", i)
-	return facts.Tracker{Name: name, Process: process, Host: name, Addr: name, MapSlots: largeMaps, ReduceSlots: 4}
-}
-
-func (c *largeCluster) commit(all ...facts.Fact) {
-	for _, x := range all {
-		c.step(Entry{Index: c.index + 1, Term: c.term, Data: facts.Encode(x)})
-	}
-}
-
-// elect starts another term, in which all trackers reconnect.
-func (c *largeCluster) elect() {
-	c.term++
-	c.running, c.planned = nil, nil
-	c.step(Elected{Term: c.term, Wall: 1})
-	for c.core.starting != nil {
-		c.step(Tick{})
-	}
-	for i := range c.trackers {
-		c.connect(i, 1)
-	}
-	c.settle()
-}
-
-// connect lets a tracker connect with an empty inventory.
-func (c *largeCluster) connect(i int, process uint64) {
-	f := c.tracker(i, process)
-	c.step(FromTracker{Stream: c.stream(i, process), Message: &wire.Hello{
-		Version: wire.Version, Tracker: f.Name, Process: f.Process, Host: f.Host, Addr: f.Addr, MapSlots: f.MapSlots, ReduceSlots: f.ReduceSlots,
-	}})
-	c.step(FromTracker{Stream: c.stream(i, process), Message: &wire.Inventory{}})
-}
-
-func (c *largeCluster) stream(i int, process uint64) Stream {
-	return Stream(int(c.term)<<40 + int(process)<<20 + i + 1)
-}
-
-// settle passes Ticks until no works are left.
-func (c *largeCluster) settle() {
-	for c.core.leader.works.Len() > 0 {
-		c.step(Tick{})
-	}
-}
-
-// step feeds an event. The log commits at once, and splits are read at once. Plans have no answers.
-func (c *largeCluster) step(ev Event) {
-	if e, ok := ev.(Entry); ok {
-		c.index = e.Index
-	}
-	for _, cmd := range c.measured(ev) {
-		switch cmd := cmd.(type) {
-		case Propose:
-			c.step(Entry{Index: c.index + 1, Term: c.term, Data: cmd.Data})
-		case LoadSplits:
-			c.step(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-		case Allocate:
-			c.planned = append(c.planned, cmd)
-		case Send:
-			switch m := cmd.Message.(type) {
-			case *wire.Launch:
-				if m.Attempt.Task.Kind == wire.Map {
-					c.running = append(c.running, cmd)
-				}
-			case *wire.Kill:
-				c.kills++
-			}
-		case Halt:
-			panic(cmd.Err)
-		}
-	}
-}
-
-// measured feeds an event, and adds the cost of the Step to steps while measuring.
-func (c *largeCluster) measured(ev Event) []Command {
-	if !c.measuring {
-		return c.core.Step(c.now, ev)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
-	commands := c.core.Step(c.now, ev)
-	took := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID) - begin
-	runtime.ReadMemStats(&after)
-	cost := stepCost{time: took, bytes: int(after.TotalAlloc - before.TotalAlloc)}
-	if l := c.core.leader; l != nil {
-		cost.visited = l.works.visited
-	}
-	c.steps = append(c.steps, cost)
-	return commands
-}
-
-// largest returns the largest costs of the Steps since the last call.
-func (c *largeCluster) largest() (all stepCost, steps int) {
-	for _, s := range c.steps {
-		all = stepCost{max(all.time, s.time), max(all.visited, s.visited), max(all.bytes, s.bytes)}
-	}
-	steps, c.steps = len(c.steps), c.steps[:0]
-	return all, steps
-}
-
-// measure calls do, settles, and returns the largest costs of a Step, with the number of Steps.
-func (c *largeCluster) measure(do func()) (stepCost, int) {
-	c.measuring = true
-	do()
-	c.settle()
-	c.measuring = false
-	return c.largest()
-}
-
-// endMap ends the map that was launched last.
-func (c *largeCluster) endMap() {
-	last := len(c.running) - 1
-	s := c.running[last]
-	c.running = c.running[:last]
-	c.step(FromTracker{Stream: s.Stream, Message: &wire.Report{
-		Attempt: s.Message.(*wire.Launch).Attempt, State: wire.AttemptSucceeded,
-		Result: &wire.Result{Took: time.Second, Output: &wire.MapOutput{Digest: 1, Bytes: 1}},
-	}})
-}
-
-// answerPlans answers the requests for plans: each job gets a slot.
-func (c *largeCluster) answerPlans() {
-	for len(c.planned) > 0 {
-		p := c.planned[0]
-		c.planned = c.planned[1:]
-		var plan scheduler.Plan
-		for i := range p.Snapshot.Jobs {
-			plan.Targets = append(plan.Targets, scheduler.Target{Job: p.Snapshot.Jobs[len(p.Snapshot.Jobs)-1-i].ID, Slots: 1})
-		}
-		c.step(Allocated{Epoch: p.Epoch, Seq: p.Seq, Phase: p.Phase, Plan: plan})
-	}
-}
-
-// largeEvents are events that must have short Steps, each with its reversal.
-var largeEvents = []struct {
-	name     string
-	do, undo func(c *largeCluster, i int)
-}{
-	{"tracker lost", func(c *largeCluster, i int) {
-		t := c.core.leader.fleet.trackers[fmt.Sprintf("t%04d", i%largeTrackers)]
-		c.commit(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
-	}, func(c *largeCluster, i int) { c.connect(i%largeTrackers, uint64(2+i)) }},
-	{"tracker restarted", func(c *largeCluster, i int) {
-		t := c.core.leader.fleet.trackers[fmt.Sprintf("t%04d", i%largeTrackers)]
-		c.step(StreamClosed{t.contact.stream})
-		c.connect(i%largeTrackers, uint64(2+i))
-	}, nil},
-	{"tracker drained", func(c *largeCluster, i int) {
-		c.commit(&facts.Drain{N: c.drains(), Tracker: fmt.Sprintf("t%04d", i%largeTrackers)})
-	}, func(c *largeCluster, i int) {
-		c.commit(&facts.Drain{N: c.drains(), Tracker: fmt.Sprintf("t%04d", i%largeTrackers), Undo: true})
-	}},
-	{"tracker excluded", func(c *largeCluster, i int) {
-		t := c.core.leader.fleet.trackers[fmt.Sprintf("t%04d", i%largeTrackers)]
-		c.commit(&facts.TrackerExcluded{Tracker: t.Name, Incarnation: t.Incarnation, Until: 1 << 40, Reason: "r"})
-	}, func(c *largeCluster, i int) {
-		t := c.core.leader.fleet.trackers[fmt.Sprintf("t%04d", i%largeTrackers)]
-		c.commit(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
-	}},
-	{"capacity", func(c *largeCluster, i int) {
-		t := c.core.leader.fleet.byIndex[i%largeTrackers]
-		c.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: largeMaps - 1 + i/largeTrackers%2, ReduceSlots: 4}})
-	}, nil},
-	{"plan", func(c *largeCluster, i int) {
-		c.now += time.Second
-		c.step(Tick{})
-		c.answerPlans()
-	}, nil},
-	{"forecast", func(c *largeCluster, i int) {
-		c.now += time.Second
-		c.core.leader.recentForecast(c.now, 0)
-	}, nil},
-	{"census", func(c *largeCluster, i int) { c.step(TakeCensus{Token: Token(i + 1)}) }, nil},
-	{"all jobs advanced", func(c *largeCluster, i int) {
-		c.core.leader.touchAll()
-		c.step(Tick{})
-	}, nil},
-	{"map ended", func(c *largeCluster, i int) { c.endMap() }, nil},
-	{"limit of a pool", func(c *largeCluster, i int) {
-		n, _ := c.core.facts.Pools()
-		c.commit(&facts.PoolsChanged{N: n + 1, Table: pool.Table{From: "f", Pools: []pool.Pool{largePool("p", 100+i%2)}}})
-	}, nil},
-	{"weight of a pool", func(c *largeCluster, i int) {
-		n, table := c.core.facts.Pools()
-		p := slices.Clone(table.Pools)
-		for k := range p {
-			p[k].Weight = float64(1 + i)
-		}
-		c.commit(&facts.PoolsChanged{N: n + 1, Table: pool.Table{From: "f", Pools: p}})
-	}, nil},
-}
-
-// largePool is a pool with a maximum of slots of each phase.
-func largePool(name string, slots int) pool.Pool {
-	return pool.Pool{Name: name, Max: [2]int{slots, slots}, MaxRunning: pool.Unlimited}
-}
-
-// drains returns the number of the next drain.
-func (c *largeCluster) drains() int {
-	c.drained++
-	return c.drained
-}
-
-// loseOutputs loses a tracker. Before, without being measured, it gets an output of each map of each job.
-func loseOutputs(c *largeCluster, i int) {
-	c.measuring = false
-	l := c.core.leader
-	t := l.fleet.trackers["t0000"]
-	for _, j := range l.order {
-		for m := range j.maps {
-			if !j.maps[m].atHand() {
-				l.chooseOutput(j, t, &wire.MapOutput{Map: m, Attempt: 1, Digest: 1, Bytes: 1})
-				l.updateMap(j, m)
+var policyEvents = func() (events []largeEvent) {
+	for _, name := range []string{"fair", "flex", "flowflex", "hmhs", "srpt"} {
+		x := plan
+		x.name = "plan of " + name
+		x.before = func(c *largeCluster, i int) {
+			if c.core.leader.sharing.Policy != name {
+				c.schedule(wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"})
 			}
 		}
+		events = append(events, x)
 	}
-	c.step(Tick{}) // jobs are touched
-	c.settle()
-	c.measuring = true
-	c.commit(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
+	return append(events, largeEvent{name: "other scheduler", do: func(c *largeCluster, i int) {
+		c.schedule(wire.Scheduling{Scheduler: []string{"hmhs", "srpt"}[i%2], Metric: "sum-response", Delay: "none"})
+	}})
+}()
+
+var outputEvents = []largeEvent{
+	{name: "tracker with many outputs lost", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) { c.lose(0) }, undo: func(c *largeCluster, i int) { c.restart(0) }},
+	{name: "tracker with many outputs restarted", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) {
+		c.step(StreamClosed{c.at(0).contact.stream})
+		c.restarts[0]++
+		c.hello(0)
+		c.step(FromTracker{Stream: c.at(0).contact.stream, Message: c.outputsReport(0, largeJobs/16, true)})
+		c.step(FromTracker{Stream: c.at(0).contact.stream, Message: c.outputsReport(largeJobs/16, largeJobs/8, false)})
+	}},
+	{name: "tracker with many outputs drained", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) {
+		c.drain(0, false)
+		c.endMapsOn(0)
+		c.settle()
+		c.waitFor(c.core.cfg.DrainServeTime) // its outputs are recomputed
+		c.settle()
+		c.drain(0, true)
+		c.settle()
+		c.drain(0, false)
+		c.endMapsOn(0)
+		c.waitFor(c.core.cfg.DrainMaxTime) // they are given up
+	}, undo: func(c *largeCluster, i int) {
+		c.drain(0, true)
+		c.restart(0)
+	}},
+	{name: "tracker serves the last needed output", before: func(c *largeCluster, i int) {
+		c.giveOutputs(i)
+		c.gatherAll()
+		c.drain(0, false)
+		c.endMapsOn(0)
+	}, do: func(c *largeCluster, i int) {
+		c.step(Tick{})
+		c.core.ClusterView(c.now)
+		c.settle()
+	}, undo: func(c *largeCluster, i int) { c.drain(0, true) }},
+	{name: "most trackers cannot read from one with many outputs", before: (*largeCluster).giveOutputs, do: func(c *largeCluster, i int) {
+		c.core.leader.dropUnread(c.at(0), "unread")
+		c.step(Tick{})
+	}},
 }
 
 // BenchmarkSteps measures events that concern all jobs or a whole tracker, with 10,000 jobs and 1,000
-// trackers; 5,000 jobs are in a pool at its maximum. An op is one event with the Steps that follow. It
-// reports the mean over the ops of the longest Step's processor time, and of the largest counts.
+// trackers. An op is one event with the Steps that follow. It reports the median over the ops of the longest
+// Step's processor time, and the mean of the largest counts.
 func BenchmarkSteps(b *testing.B) {
-	for _, ev := range largeEvents {
-		b.Run(ev.name, func(b *testing.B) {
-			c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, largePool("p", 100))
-			benchmarkSteps(b, c, ev.do, ev.undo)
+	for _, w := range largeWorlds {
+		b.Run(w.name, func(b *testing.B) {
+			c := w.make()
+			for _, ev := range w.events {
+				b.Run(ev.name, func(b *testing.B) { benchmarkSteps(b, c, &ev) })
+			}
 		})
 	}
-	b.Run("map ended, pool with a maximum of jobs", func(b *testing.B) {
-		p := largePool("p", pool.Unlimited)
-		p.MaxRunning = 50
-		c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, p)
-		benchmarkSteps(b, c, func(c *largeCluster, i int) { c.endMap() }, nil)
-	})
-	b.Run("tracker with many outputs lost", func(b *testing.B) {
-		c := newLargeCluster(largeTrackers, largeJobs, 0)
-		benchmarkSteps(b, c, loseOutputs, func(c *largeCluster, i int) { c.connect(0, uint64(2+i)) })
-	})
-	b.Run("new term", func(b *testing.B) {
-		c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, largePool("p", 100))
-		benchmarkSteps(b, c, func(c *largeCluster, i int) { c.elect() }, nil)
-	})
 }
 
-func benchmarkSteps(b *testing.B, c *largeCluster, do, undo func(*largeCluster, int)) {
+func benchmarkSteps(b *testing.B, c *largeCluster, ev *largeEvent) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var sum stepCost
 	var times []time.Duration
 	steps := 0
-	for i := 0; b.Loop(); i++ {
-		largest, n := c.measure(func() { do(c, i) })
-		sum.visited, sum.bytes, steps = sum.visited+largest.visited, sum.bytes+largest.bytes, steps+n
+	for b.Loop() {
+		c.events++
+		largest, n := c.measure(ev, c.events)
+		sum.visited, sum.placed, sum.bytes, steps = sum.visited+largest.visited, sum.placed+largest.placed, sum.bytes+largest.bytes, steps+n
 		times = append(times, largest.time)
-		if undo != nil {
-			undo(c, i)
-			c.settle()
-		}
 	}
 	slices.Sort(times)
 	n := float64(b.N)
 	b.ReportMetric(times[len(times)/2].Seconds()*1000, "cpu-ms/step")
 	b.ReportMetric(float64(sum.visited)/n, "visited/step")
+	b.ReportMetric(float64(sum.placed)/n, "placed/step")
 	b.ReportMetric(float64(sum.bytes)/1024/n, "KiB/step")
 	b.ReportMetric(float64(steps)/n, "steps/op")
 	b.ReportMetric(0, "ns/op")

@@ -84,7 +84,6 @@ func (l *leader) streamClosed(id Stream) {
 func (l *leader) registered(x *facts.TrackerRegistered, changed bool) {
 	name := x.Tracker.Name
 	if changed {
-		l.finishDrop(name)
 		how := "registered"
 		if old := l.fleet.trackers[name]; old != nil {
 			how = trackerRestarted

@@ -12,14 +12,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// survey is the work of making the scheduler's input for a phase. It visits all jobs; stages follow, each
-// a piece of its own if there are many jobs. Jobs that change during it are as they were when it came
-// to them, and jobs that end after the visits stay in the input.
+// survey is the work of making the scheduler's input for a phase. It visits all jobs; stages follow. Jobs
+// that change during it are as they were when it came to them, and jobs that end after the visits stay in the
+// input.
 type survey struct {
 	jobRound
 	runningTasks
 	needs  menu.Needs
-	stages []func() // that are left
+	stages []stage // that are left
 	surveyMemory
 	batches  map[string]time.Duration // when the first job of each batch arrived, with tasks left or not
 	usual    [2]forecast.Mean         // replaces unknown task times, by phase; of the other phase only for flows
@@ -27,9 +27,14 @@ type survey struct {
 	measured []scheduler.Measured
 	profiles map[*history.Profile]bool // of the jobs in measured
 	nextFlow int                       // index in tasks
+	tracker  int                       // index in the fleet of the next one in snapshot.Trackers
 	search   *victimSearch             // for pools that starve; nil: none is under way
 	snapshot scheduler.Snapshot
 }
+
+// stage is a stage of a survey. It handles at most budget entries, but at least one thing if it is the first one in a
+// piece of the survey.
+type stage func(budget int, first bool) (spent int, done bool)
 
 // surveyMemory is the part of a survey that is large, and that the next one may overwrite.
 type surveyMemory struct {
@@ -38,9 +43,9 @@ type surveyMemory struct {
 	fits  []int32 // the slots that fit each job of list
 }
 
-// take returns empty lists with the memory.
-func (m *surveyMemory) take() surveyMemory {
-	x := surveyMemory{m.tasks[:0], m.list[:0], m.fits[:0]}
+// take returns empty lists with the memory, for some jobs.
+func (m *surveyMemory) take(jobs int) surveyMemory {
+	x := surveyMemory{slices.Grow(m.tasks[:0], jobs), slices.Grow(m.list[:0], jobs), slices.Grow(m.fits[:0], jobs)}
 	*m = surveyMemory{}
 	return x
 }
@@ -56,20 +61,22 @@ type surveyedJob struct {
 func (l *leader) newSurvey(phase int) *survey {
 	v := &survey{
 		runningTasks: l.newRunningTasks(phase, l.now), needs: menu.NeedsOf(l.sharing.Policy),
-		surveyMemory: l.phases[phase].surveyMemory.take(),
+		surveyMemory: l.phases[phase].surveyMemory.take(len(l.order)),
 		batches:      make(map[string]time.Duration), profiles: make(map[*history.Profile]bool),
 		snapshot: scheduler.Snapshot{Phase: l.phases[phase].kind, Now: l.now, Metric: l.sharing.Metric},
 	}
 	v.jobRound = jobRound{l: l, visit: v.add, cost: oneEntry}
-	v.stages = []func(){v.dropEnded, v.addLarge, v.applyPools, v.preempt, v.request}
+	v.stages = []stage{
+		v.whole(v.dropEnded), v.addTrackers, v.whole(v.addLarge), v.whole(v.applyPools), v.whole(v.preempt), v.searchVictims, v.addFlows, v.whole(v.request),
+	}
 	if v.needs.Trackers {
 		v.jobRound.cost = func(*job) int { return 1 + len(l.fleet.byNumber)/trackersPerEntry }
 	}
 	return v
 }
 
-// trackersPerEntry trackers are looked up in a job's measured times in the time of an entry.
-const trackersPerEntry = 128
+// A job's measured times are looked up on trackersPerEntry trackers in the time of an entry.
+const trackersPerEntry = 512
 
 // stageParts is how many jobs a stage handles in the time of an entry.
 const stageParts = 4
@@ -82,25 +89,25 @@ func (v *survey) Advance(budget int) (spent int, done bool) {
 	if spent, done = v.jobRound.Advance(budget); !done {
 		return spent, false
 	}
-	for cost := 1 + len(v.tasks)/stageParts; len(v.stages) > 0; {
-		switch flows := v.needs.Later && len(v.stages) == 1 && v.nextFlow < len(v.tasks); {
-		case v.search != nil && spent < budget:
-			n, done := v.search.Advance(budget - spent)
-			if spent += n; !done {
-				return spent, false
-			}
-			v.search = nil
-		case flows && spent < budget:
-			spent += v.addFlows(budget - spent)
-		case v.search != nil, flows, spent > 0 && spent+cost > budget:
+	for ; len(v.stages) > 0; v.stages = v.stages[1:] {
+		n, done := v.stages[0](budget-spent, spent == 0)
+		if spent += n; !done {
 			return spent, false
-		default:
-			v.stages[0]()
-			v.stages = v.stages[1:]
-			spent += cost
 		}
 	}
 	return spent, true
+}
+
+// whole makes a stage that is one piece: it handles all jobs at once.
+func (v *survey) whole(do func()) stage {
+	return func(budget int, first bool) (spent int, done bool) {
+		cost := 1 + len(v.tasks)/stageParts
+		if cost > budget && !first {
+			return 0, false
+		}
+		do()
+		return cost, true
+	}
 }
 
 // add adds a job.
@@ -158,6 +165,23 @@ func (v *survey) dropEnded() {
 	}
 }
 
+// addTrackers estimates when each slot of each tracker becomes free.
+func (v *survey) addTrackers(budget int, first bool) (spent int, done bool) {
+	if !v.needs.Trackers {
+		return 0, true
+	}
+	for fleet := v.l.fleet.byIndex; v.tracker < len(fleet); v.tracker++ {
+		if spent >= budget && !(first && spent == 0) {
+			return spent, false
+		}
+		if t := fleet[v.tracker]; t != nil && t.countedSlots[v.phase] > 0 {
+			spent += 1 + len(t.attempts)/stageParts
+			v.snapshot.Trackers = append(v.snapshot.Trackers, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t)})
+		}
+	}
+	return spent, true
+}
+
 // addLarge adds fields that only some schedulers read.
 func (v *survey) addLarge() {
 	l, s := v.l, &v.snapshot
@@ -166,7 +190,7 @@ func (v *survey) addLarge() {
 		s.Transfers, s.Bandwidth = l.transfers(v), b.Rate()
 	}
 	if v.needs.Trackers {
-		s.Trackers, s.Measured = l.freeTrackers(v), v.measuredTimes()
+		s.Measured = v.measuredTimes()
 	}
 	if v.needs.Later {
 		s.Later = v.later
@@ -194,6 +218,17 @@ func (v *survey) applyPools() {
 
 // preempt looks at pools that starve.
 func (v *survey) preempt() { v.search = v.l.preempt(&v.l.phases[v.phase], &v.snapshot) }
+
+// searchVictims searches for attempts to kill for pools that starve.
+func (v *survey) searchVictims(budget int, first bool) (spent int, done bool) {
+	switch {
+	case v.search == nil:
+		return 0, true
+	case budget <= 0 && !first:
+		return 0, false
+	}
+	return v.search.Advance(max(budget, 1))
+}
 
 // request requests the plan.
 func (v *survey) request() {
@@ -252,12 +287,17 @@ func (v *survey) addLater(j *job, inSnapshot bool) (added bool) {
 	return added
 }
 
-// addFlows adds flows of the jobs in the snapshot, by number, for a budget of jobs. A job submitted alone is a
-// flow of one.
-func (v *survey) addFlows(budget int) (spent int) {
+// addFlows adds flows of the jobs in the snapshot, by number. A job submitted alone is a flow of one.
+func (v *survey) addFlows(budget int, first bool) (spent int, done bool) {
 	l := v.l
+	if !v.needs.Later {
+		return 0, true
+	}
 	usual := [2]time.Duration{v.usual[mapPhase].Task().Time, v.usual[reducePhase].Task().Time}
-	for ; v.nextFlow < len(v.tasks) && spent < budget; v.nextFlow++ {
+	for ; v.nextFlow < len(v.tasks); v.nextFlow++ {
+		if spent >= budget && !(first && spent == 0) {
+			return spent, false
+		}
 		spent++
 		x := &v.tasks[v.nextFlow]
 		sub, flows := x.job.facts.Submission(), v.snapshot.Flows
@@ -267,5 +307,5 @@ func (v *survey) addFlows(budget int) (spent int) {
 		spent += sub.Jobs()
 		v.snapshot.Flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.forecastFlow(sub, usual))})
 	}
-	return spent
+	return spent, true
 }

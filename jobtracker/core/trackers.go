@@ -22,8 +22,10 @@ type trackerFleet struct {
 	slots        [2]int              // slots by phase, without trackers that are out of service
 	outOfService taskset.Set         // indexes of trackers, see tracker.outOfService
 	draining     taskset.Set         // indexes of draining trackers
+	exclusions   bool                // a tracker was excluded in this term, or before it and still
 	numbers      map[string]int32    // see numberOf
 	byNumber     []trackerName       // the last tracker with each number
+	places       places              // of map outputs
 	losses       health.Losses       // recent losses of trackers
 	topo         locality.Topology   // racks from configuration and from the splits read so far
 	usualRate    measuredRate        // see usualRate
@@ -42,7 +44,9 @@ type tracker struct {
 	assign        assign.Tracker
 	attempts      []*attempt  // running attempts, in no order
 	outputs       []outputRef // chosen map outputs that are or were here
+	outputsAdded  int         // how many there were ever
 	number        int32       // number of its name, see numberOf
+	place         int32       // of its map outputs
 	rack          string      // see locality.Topology
 	contact       contact
 	health        health.Record
@@ -50,11 +54,14 @@ type tracker struct {
 	slots         [2]int // slots by phase that the tracker reported last
 	host          string // see locality.HostKey
 	countedSlots  [2]int // its part of trackerFleet.slots
+	dropsUnread   bool   // dropUnread is under way
 	sharesVersion int    // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
 	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
 	excludedSince int64                   // Unix milliseconds of the leader's exclusion; 0: by an earlier leader
+	faults        wire.TrackerFaults
+	machine       *wire.Machine // the last one that it reported; nil: none
 
 	facts.Tracker // copy of its entry in Facts
 }
@@ -74,7 +81,8 @@ func (t *tracker) canBeHome() bool {
 
 func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		Tracker: f, number: l.numberOf(f), place: l.fleet.places.of(f), host: locality.HostKey(f.Host),
+		slots:   [2]int{min(f.MapSlots, wire.MaxSlots), min(f.ReduceSlots, wire.MaxSlots)}, // an older build may have logged more
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
@@ -83,6 +91,7 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	}
 	l.fleet.byIndex[i] = t
 	l.fleet.trackers[f.Name] = t
+	l.fleet.exclusions = l.fleet.exclusions || f.Excluded != ""
 	d, _ := l.facts.Draining(f.Name)
 	t.drain.n = d.N
 	t.operator, _ = l.facts.OperatorExclusion(f.Name)
@@ -152,6 +161,19 @@ func (l *leader) setHealth(t *tracker, unhealthy string) {
 	}
 }
 
+// noteMachine keeps what a tracker reports of its machine; nil: nothing new.
+func (t *tracker) noteMachine(m *wire.Machine) {
+	if m == nil {
+		return
+	}
+	m.Disks = m.Disks[:min(len(m.Disks), wire.MaxDisks)]
+	for i := range m.Disks {
+		d := &m.Disks[i]
+		d.Path, d.Failed = wire.Truncate(d.Path, wire.MaxTrouble), wire.Truncate(d.Failed, wire.MaxTrouble)
+	}
+	t.machine, t.faults.Fetches = m, m.FailedFetches
+}
+
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
@@ -193,9 +215,6 @@ func (l *leader) fromTracker(ev FromTracker) {
 		return
 	}
 	t.contact.lastHeard = max(t.contact.lastHeard, min(cmp.Or(ev.ReadAt, l.now), l.now))
-	if len(l.works.drops) > 0 {
-		l.finishDrop(t.Name) // the message may report outputs
-	}
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)
@@ -211,8 +230,13 @@ func (l *leader) fromTracker(ev FromTracker) {
 		for i := range m.Attempts {
 			l.attemptReport(t, &m.Attempts[i])
 		}
+		t.noteMachine(m.Machine)
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
+		if most := max(m.MapSlots, m.ReduceSlots); most > wire.MaxSlots {
+			l.refuse(id, fmt.Sprintf("tracker %s offers %d slots of a kind, at most %d are possible", t.Name, most, wire.MaxSlots))
+			return
+		}
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 		l.setHealth(t, m.Unhealthy)
 		l.diskDropped(t, m.DisksAbandoned)

@@ -16,8 +16,11 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	if j == nil {
 		return
 	}
+	if l.isGone(&j.maps[r.Map].output) {
+		return // it is about to be dropped
+	}
 	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
-	if !r.Unreachable || server == t || server == nil { // nil: it is lost, and its outputs are being dropped
+	if !r.Unreachable || server == t {
 		l.rerunLost(j, r, nil)
 		return
 	}
@@ -42,17 +45,24 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 // there: otherwise each of the others would have to find out for each output. The maps rerun
 // elsewhere if a home needs them.
 func (l *leader) dropUnread(server *tracker, reason string) {
-	outputs := l.outputsOn(server)
-	for _, n := range slices.Sorted(maps.Keys(outputs)) {
-		j, maps := l.jobs[n], outputs[n]
-		if !j.facts.Running() {
-			continue
-		}
-		for _, m := range maps {
-			l.rejectOutput(j, m, reason)
-		}
-		j.faults.AddTrouble(fmt.Sprintf("%s of tracker %s dropped: %s", plural(len(maps), "map output"), server.Name, reason))
+	if server.dropsUnread {
+		return
 	}
+	server.dropsUnread = true
+	dropped := make(map[int]int) // by job
+	l.visitOutputs(server, &outputVisits{
+		visit: func(j *job, m int) {
+			if j.facts.Running() {
+				l.rejectOutput(j, m, reason)
+				dropped[j.facts.N()]++
+			}
+		},
+		jobs: func() []int { return slices.Collect(maps.Keys(dropped)) },
+		tell: func(j *job) {
+			j.faults.AddTrouble(fmt.Sprintf("%s of tracker %s dropped: %s", plural(dropped[j.facts.N()], "map output"), server.Name, reason))
+		},
+		end: func() { server.dropsUnread = false },
+	})
 	for _, a := range server.attempts {
 		if a.id.Task.Kind == wire.Map && a.job.facts.Reduces() > 0 {
 			l.killAttempt(a, "most task trackers cannot fetch map outputs from this one")
@@ -66,7 +76,7 @@ func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
 		return nil
 	}
-	if m := &j.maps[r.Map]; m.output.tracker == 0 || m.output.attempt != r.Attempt {
+	if m := &j.maps[r.Map]; m.output.place == 0 || m.output.attempt != r.Attempt {
 		return nil
 	}
 	return j

@@ -53,7 +53,7 @@ func (l *leader) updateUse(j *job, t *tracker) {
 
 // updateProbation holds a tracker on probation while an attempt runs there, after one began or ended.
 func (l *leader) updateProbation(j *job, t *tracker) {
-	if t.health.OnProbation() {
+	if l.fleet.exclusions && t.health.OnProbation() { // mostly none was excluded: then its health is not read
 		l.updateHeld(t)
 	}
 	if !j.trackers.None() && j.trackers.OnProbation(t.Name) { // mostly none: then its name is not read

@@ -14,19 +14,25 @@ const stepBudget = 2048
 type longWorks struct {
 	pieces.List
 	budget     int // entries in each Step
-	charged    int // entries that the event of this Step has cost, see charge
-	visited    int // in this Step: jobs advanced, and entries of works
+	visited    int // in this Step, see charge
+	placed     int // jobs in this Step for which placeHomes has looked at all trackers
 	touching   jobRound
 	recovering jobRound
-	recording  [2]planRecording       // by phase
-	drops      map[string]*outputDrop // by name of the tracker
+	recording  [2]planRecording      // by phase
+	drops      map[int32]*outputDrop // by place
+	later      laterTouches
+	holding    *holding // nil: none is under way
+
+	stepAgain   bool // a work has ended, and what follows from that was not done in this Step
+	needChanges int  // how often outputs of a job became needed again
 }
 
 func (l *leader) makeWorks() {
 	l.works.budget = l.c.budget
 	l.works.touching = jobRound{l: l, visit: l.touch, cost: l.advanceCost}
 	l.works.recovering = jobRound{l: l, visit: l.endRecovery, cost: l.recoveryCost}
-	l.works.drops = make(map[string]*outputDrop)
+	l.works.later.l = l
+	l.works.drops = make(map[int32]*outputDrop)
 	l.makeForecasting()
 	for phase := range l.works.recording {
 		l.makePlanRecording(phase)
@@ -43,17 +49,50 @@ type jobRound struct {
 
 func oneEntry(*job) int { return 1 }
 
-// advanceCost is what it costs to touch and advance a job, in entries: it may look for homes among all
-// trackers.
+// advanceCost is what it costs to touch and advance a job, in entries.
 func (l *leader) advanceCost(j *job) int {
 	if j.partitions.homeless.Len() > 0 && !j.spec.Classical {
-		return 2 + len(l.fleet.byIndex)/8
+		return 2 + l.placingCost()
 	}
 	return 2
 }
 
-// charge makes the works of this Step smaller: its event has visited so many entries at once.
-func (l *leader) charge(entries int) { l.works.charged += entries }
+// placingCost is what it costs to look for homes among all trackers, in entries.
+func (l *leader) placingCost() int { return len(l.fleet.byIndex) / 8 }
+
+// laterTouches is the work of touching jobs for which a Step had no time.
+type laterTouches struct {
+	l    *leader
+	jobs []*job
+}
+
+// touchLater touches a job in the next Steps.
+func (l *leader) touchLater(j *job) {
+	w := &l.works.later
+	if !j.touchedLater {
+		j.touchedLater = true
+		w.jobs = append(w.jobs, j)
+	}
+	l.works.Add(w)
+}
+
+// Advance implements pieces.Work.
+func (w *laterTouches) Advance(budget int) (spent int, done bool) {
+	for ; spent < budget && len(w.jobs) > 0; w.jobs = w.jobs[1:] {
+		j := w.jobs[0]
+		j.touchedLater = false
+		w.l.touch(j)
+		spent += w.l.advanceCost(j)
+	}
+	return spent, len(w.jobs) == 0
+}
+
+// charge counts entries that were visited at once. The works of this Step get what is left of the budget.
+// All loops over jobs, outputs, or what a message lists are charged; one over all trackers is short.
+func (l *leader) charge(entries int) { l.works.visited += entries }
+
+// advanceWorks does a piece of the works.
+func (l *leader) advanceWorks() { l.charge(l.works.Advance(l.works.budget - l.works.visited)) }
 
 // visitJobs makes a round visit all jobs that there are now.
 func (l *leader) visitJobs(r *jobRound) {

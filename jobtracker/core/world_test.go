@@ -438,7 +438,7 @@ func (w *world) writeHistory(c WriteHistory) {
 // checkInLine checks that a job is in line for slots exactly if it waits for one.
 func (w *world) checkInLine() {
 	l := w.core.leader
-	if l == nil {
+	if l == nil || l.hasWork() && l.assign.Changed() > 0 { // a work has changed jobs at the end of the Step
 		return
 	}
 	for i := range l.phases {

@@ -1,53 +1,117 @@
 package pages
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// bar is a job on the time axis that all rows of a table share, in thousandths of its width. The
-// axis goes from the first submission to the last predicted end or deadline.
-type bar struct {
-	From, Now, End   int // from submission to now is known, from now to the likely end predicted
-	Earliest, Latest int // range of the end
-	Deadline         int // -1: none
-	Late             bool
+// mark is a labelled place on an axis.
+type mark struct {
+	At     float64 // of the axis, from 0 to 1
+	Label  string
+	Anchor string // of the label, as in SVG: labels at the ends stay within the drawing
 }
 
-// setAxis sets the bars of jobs with a predicted end. Complexity: linear.
-func setAxis(rows []jobRow) {
-	var oldest, last time.Duration // before now, after now
-	for _, row := range rows {
-		if row.Ends == 0 {
-			continue
-		}
-		elapsed := millis(row.ElapsedMillis)
-		oldest, last = max(oldest, elapsed), max(last, row.Ends-elapsed, millis(row.Prediction.LatestMillis)-elapsed)
-		if d := millis(row.Settings.DeadlineMillis); d > 0 {
-			last = max(last, d-elapsed)
-		}
-	}
-	whole := oldest + last
-	if whole <= 0 {
-		return
-	}
-	at := func(d time.Duration) int { return int(1000 * float64(oldest+max(d, -oldest)) / float64(whole)) } // d from now
-	for i := range rows {
-		row := &rows[i]
-		if row.Ends == 0 {
-			continue
-		}
-		elapsed, p := millis(row.ElapsedMillis), row.Prediction
-		row.Axis = &bar{
-			From: at(-elapsed), Now: at(0), End: at(max(0, row.Ends-elapsed)), Deadline: -1,
-			Earliest: at(max(0, millis(p.EarliestMillis)-elapsed)), Latest: at(max(0, millis(p.LatestMillis)-elapsed)), Late: p.LateMillis > 0,
-		}
-		if d := millis(row.Settings.DeadlineMillis); d > 0 {
-			row.Axis.Deadline = at(d - elapsed)
-		}
-	}
+// axis is a span of time that begins and ends with a mark, and has marks at round times between them.
+type axis struct {
+	Begin, End time.Time
+	Marks      []mark
 }
 
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// steps are the distances of marks: the first that needs few enough marks is taken.
+var steps = []time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
 
-// Known, Predicted and Range are the widths of parts of a bar.
-func (b *bar) Known() int     { return b.Now - b.From }
-func (b *bar) Predicted() int { return b.End - b.Now }
-func (b *bar) Range() int     { return b.Latest - b.Earliest }
+// maxIntervals is the largest number of intervals between marks, so that labels fit on a narrow screen.
+const maxIntervals = 5
+
+// axisOf makes an axis of UTC times around a span.
+func axisOf(begin, end time.Time) axis {
+	begin, end = begin.UTC(), end.UTC()
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if intervals(begin, end, s) <= maxIntervals {
+			step = s
+			break
+		}
+	}
+	for intervals(begin, end, step) > maxIntervals {
+		step *= 2
+	}
+	a := axis{Begin: begin.Truncate(step)}
+	n := max(1, intervals(begin, end, step))
+	a.End = a.Begin.Add(time.Duration(n) * step)
+	for i := range n + 1 {
+		a.Marks = append(a.Marks, mark{float64(i) / float64(n), clockLabel(a.Begin.Add(time.Duration(i)*step), step), anchorOf(i, n)})
+	}
+	return a
+}
+
+// intervals is how many steps a span touches.
+func intervals(begin, end time.Time, step time.Duration) int {
+	return int((end.Sub(begin.Truncate(step)) + step - 1) / step)
+}
+
+func clockLabel(t time.Time, step time.Duration) string {
+	switch {
+	case step < time.Second:
+		return t.Format("15:04:05.000")
+	case step < time.Minute:
+		return t.Format("15:04:05")
+	case step < 24*time.Hour:
+		return t.Format("15:04")
+	}
+	return t.Format("Jan 2")
+}
+
+func anchorOf(i, last int) string {
+	switch i {
+	case 0:
+		return "start"
+	case last:
+		return "end"
+	}
+	return "middle"
+}
+
+// Intervals is the number of intervals between the marks.
+func (a *axis) Intervals() int { return len(a.Marks) - 1 }
+
+// at is the place of a time on the axis, from 0 to 1.
+func (a *axis) at(t time.Time) float64 {
+	return min(1, max(0, float64(t.Sub(a.Begin))/float64(a.End.Sub(a.Begin))))
+}
+
+// elapsedAxis makes marks of an axis of durations from 0 to at least most milliseconds, and returns its length.
+func elapsedAxis(most int64) (length int64, marks []mark) {
+	a := axisOf(time.Time{}, time.Time{}.Add(millis(max(1, most))))
+	length = a.End.Sub(a.Begin).Milliseconds()
+	for _, m := range a.Marks {
+		m.Label = round(time.Duration(m.At * float64(length) * float64(time.Millisecond)))
+		marks = append(marks, m)
+	}
+	return length, marks
+}
+
+// round formats a duration without zeros: 90s is "1m30s", and 2h is "2h".
+func round(d time.Duration) string {
+	text := ""
+	for _, unit := range []struct {
+		d    time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if n := d / unit.d; n > 0 {
+			text += fmt.Sprintf("%d%s", n, unit.name)
+			d %= unit.d
+		}
+	}
+	if text == "" {
+		return "0"
+	}
+	return text
+}

@@ -7,75 +7,101 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// curve has the bytes that the ended attempts of a phase had done at each time, in a box of 1000 by 100.
+// curve has the bytes that a phase had done at each time, in a box of 1000 by curveHeight.
 type curve struct {
-	Phase  string
-	Bytes  int64 // at the end
-	Points string
+	Name, Class string
+	Bytes       int64 // at the end
+	Points      string
+	Values      []sample // some of them, for readers
 }
 
-// curves has the curves of a job on one axis of time.
+// sample is a value at a time.
+type sample struct {
+	At    time.Time
+	Bytes int64
+}
+
+// curves has the curves of a job on one axis of time, and one of bytes.
 type curves struct {
-	Begin, End time.Time
-	Phases     []curve
+	Axis   axis
+	Top    string // bytes at the upper end
+	Curves []curve
 }
 
-const curvePoints = 200
+const (
+	curveHeight = 120
+	curvePoints = 200
+	shownValues = 6
+)
 
-// bytesOverTime computes the curves from the ends of attempts; nil: nothing has ended.
+// bytesOverTime computes the curves of maps and reduces from the ends of attempts; nil: nothing has ended.
 func bytesOverTime(attempts []web.Attempt) *curves {
-	type step struct {
-		at    time.Time
-		bytes int64
-	}
-	steps := make(map[string][]step)
-	c := new(curves)
+	ends := make(map[string][]sample)
+	var begin time.Time
 	for i := range attempts {
 		a := &attempts[i]
 		phase := phaseOf(a.ID)
-		if phase == "" || a.State != "succeeded" || a.Began.IsZero() {
+		if phase == "" || a.State != "succeeded" || a.Began.IsZero() || a.Bytes.Done == 0 {
 			continue
 		}
-		end := a.Began.Add(millis(a.TookMillis))
-		if c.Begin.IsZero() || a.Began.Before(c.Begin) {
-			c.Begin = a.Began
+		if begin.IsZero() || a.Began.Before(begin) {
+			begin = a.Began
 		}
-		if end.After(c.End) {
-			c.End = end
-		}
-		steps[phase] = append(steps[phase], step{end, a.Bytes.Done})
+		ends[phase] = append(ends[phase], sample{a.Began.Add(millis(a.TookMillis)), a.Bytes.Done})
 	}
-	whole := c.End.Sub(c.Begin)
-	if whole <= 0 {
+	sums := make(map[string][]sample)
+	for phase, of := range ends {
+		slices.SortFunc(of, func(a, b sample) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Bytes, b.Bytes)) })
+		sums[phase] = append(sums[phase], sample{begin, 0})
+		total := int64(0)
+		for _, s := range of {
+			total += s.Bytes
+			sums[phase] = append(sums[phase], sample{s.At, total})
+		}
+	}
+	return curvesOf([]curve{{Name: "read by maps", Class: "map"}, {Name: "read by reduces", Class: "reduce"}}, [][]sample{sums["map"], sums["reduce"]})
+}
+
+// curvesOf draws sums over time; nil: there is nothing to draw.
+func curvesOf(all []curve, sums [][]sample) *curves {
+	var begin, end time.Time
+	top := int64(0)
+	for _, of := range sums {
+		if len(of) == 0 {
+			continue
+		}
+		if begin.IsZero() || of[0].At.Before(begin) {
+			begin = of[0].At
+		}
+		end, top = later(end, of[len(of)-1].At), max(top, of[len(of)-1].Bytes)
+	}
+	if !end.After(begin) || top == 0 {
 		return nil
 	}
-	for _, phase := range []string{"map", "reduce"} {
-		of := steps[phase]
-		slices.SortFunc(of, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.bytes, b.bytes)) })
-		one := curve{Phase: phase}
-		for _, s := range of {
-			one.Bytes += s.bytes
-		}
-		if one.Bytes == 0 {
+	c := &curves{Axis: axisOf(begin, end), Top: client.Size(top)}
+	for i, one := range all {
+		of := sums[i]
+		if len(of) == 0 || of[len(of)-1].Bytes == 0 {
 			continue
 		}
+		one.Bytes = of[len(of)-1].Bytes
 		var points strings.Builder
-		points.WriteString("0,100")
 		every := max(1, len(of)/curvePoints)
-		sum := int64(0)
-		for i, s := range of {
-			if sum += s.bytes; i%every == 0 || i == len(of)-1 {
-				fmt.Fprintf(&points, " %d,%d", int64(1000*float64(s.at.Sub(c.Begin))/float64(whole)), 100-int64(98*float64(sum)/float64(one.Bytes)))
+		for k, s := range of {
+			if k%every == 0 || k == len(of)-1 {
+				fmt.Fprintf(&points, "%d,%d ", int64(1000*c.Axis.at(s.At)), curveHeight-int64((curveHeight-4)*float64(s.Bytes)/float64(top)))
 			}
 		}
 		one.Points = points.String()
-		c.Phases = append(c.Phases, one)
-	}
-	if len(c.Phases) == 0 {
-		return nil
+		for k := range shownValues {
+			one.Values = append(one.Values, of[k*(len(of)-1)/(shownValues-1)])
+		}
+		one.Values = slices.Compact(one.Values)
+		c.Curves = append(c.Curves, one)
 	}
 	return c
 }

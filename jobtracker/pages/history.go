@@ -1,13 +1,9 @@
 package pages
 
 import (
-	"cmp"
-	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 
+	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -17,8 +13,9 @@ type historyPage struct {
 	States  []string
 	Jobs    []web.History
 	Skipped []string // why histories cannot be read
-	Older   string   // query of the next page; empty: there is none
-	Trend   *trend
+	Older   string   // link to the next page; empty: there is none
+	Trends  []trend
+	Of      string // the name of the trends
 }
 
 // maxHistories limits the jobs of a page, and pastPages the answers that the page is made from: a filter
@@ -29,12 +26,11 @@ const (
 )
 
 func (h *handler) histories(r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query())
+	f, err := filterOf(r.URL.Query(), h.now())
 	if err != nil {
 		return nil, err
 	}
-	page, query := &historyPage{Filter: f, States: states[5:]}, f.query()
-	query.Del("sort")
+	page, query := &historyPage{Filter: f, States: endStates}, f.query()
 	if after := r.URL.Query().Get("after"); after != "" {
 		query.Set("after", after)
 	}
@@ -48,134 +44,80 @@ func (h *handler) histories(r *http.Request) (any, error) {
 			break
 		}
 		query.Set("after", list.Next)
-		page.Older = f.pageAfter(list.Next)
+		page.Older = f.with("after", list.Next)
 		if len(page.Jobs) >= maxHistories {
 			break
 		}
 	}
-	page.Trend = trendOf(page.Jobs)
+	page.setTrends()
 	return page, nil
 }
 
-// pageAfter is the query of the same page after a job.
-func (f filter) pageAfter(job string) string {
-	q := url.Values{"after": {job}}
-	for name, value := range map[string]string{"state": f.State, "owner": f.Owner, "pool": f.Pool, "name": f.Name, "flow": f.Flow} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return q.Encode()
-}
-
-// trend shows how long the runs of one name took, oldest first, in a box of 1000 by 100.
+// trend shows a value of the runs of one name, the oldest first.
 type trend struct {
-	Name string
-	Most int64 // milliseconds
-	Runs []run
+	Title, Class string
+	Most         int64
+	Runs         []run
+	Show         func(int64) string // formats a value
 }
 
+// run is a bar of a trend. Places are from 0 to 1.
 type run struct {
 	web.History
-	X, Wide, Y, High int
+	Value          int64
+	X, Width, High float64
 }
 
-// trendOf returns the trend of at least three succeeded jobs, if all have one name; else nil.
-func trendOf(jobs []web.History) *trend {
-	t := new(trend)
-	for _, past := range slices.Backward(jobs) {
-		if past.Hidden || past.State != "succeeded" {
-			continue
-		}
-		if len(t.Runs) > 0 && past.Name != t.Name {
-			return nil
-		}
-		t.Name, t.Most = past.Name, max(t.Most, past.ElapsedMillis)
-		t.Runs = append(t.Runs, run{History: past})
-	}
-	if len(t.Runs) < 3 || t.Most == 0 {
-		return nil
-	}
-	for i := range t.Runs {
-		r := &t.Runs[i]
-		r.X, r.Wide = i*1000/len(t.Runs), max(1, 1000/len(t.Runs)-2)
-		r.High = max(1, int(100*r.ElapsedMillis/t.Most))
-		r.Y = 100 - r.High
-	}
-	return t
-}
+// Bar is the width of a bar, with a gap to the next one.
+func (r run) Bar() float64 { return r.Width * 0.9 }
 
-// comparePage shows two ended jobs side by side.
-type comparePage struct {
-	A, B web.History
-	Rows []pair
-}
+// Y and Tall are the upper end and the height of a bar, in pixels: the line is at 112.
+func (r run) Y() int    { return 112 - r.Tall() }
+func (r run) Tall() int { return max(1, int(96*r.High)) }
 
-// pair is a value of two jobs. Ratio is the second by the first; empty: it says nothing.
-type pair struct{ Name, A, B, Ratio string }
+// minTrend is the smallest number of runs that make a trend.
+const minTrend = 3
 
-func (h *handler) compare(r *http.Request) (any, error) {
-	page := new(comparePage)
-	for name, past := range map[string]*web.History{"a": &page.A, "b": &page.B} {
-		id := r.URL.Query().Get(name)
-		if id == "" {
-			return nil, &problem{Status: http.StatusBadRequest, Text: "choose two jobs in the history: the address needs ?a=JOB&b=JOB"}
-		}
-		if err := h.get(r, "/v1/jobs/"+url.PathEscape(id)+"/history", nil, past); err != nil {
-			return nil, err
-		}
-	}
-	page.Rows = compared(&page.A, &page.B)
-	return page, nil
-}
-
-func compared(a, b *web.History) (rows []pair) {
-	text := func(name, a, b string) { rows = append(rows, pair{Name: name, A: a, B: b}) }
-	number := func(name string, a, b int64, show func(int64) string) {
-		p := pair{Name: name, A: show(a), B: show(b)}
-		if a > 0 && a != b {
-			p.Ratio = fmt.Sprintf("%.2f", float64(b)/float64(a))
-		}
-		rows = append(rows, p)
-	}
-	count := func(n int64) string { return fmt.Sprint(n) }
-	text("State", a.State, b.State)
-	text("Submitted", wallTime(a.Submitted), wallTime(b.Submitted))
-	text("Pool", a.Settings.Pool, b.Settings.Pool)
-	number("Time", a.ElapsedMillis, b.ElapsedMillis, span)
-	number("Maps", int64(a.Maps.Total), int64(b.Maps.Total), count)
-	number("Reduces", int64(a.Reduces.Total), int64(b.Reduces.Total), count)
-	number("Failed attempts", int64(a.Maps.FailedAttempts+a.Reduces.FailedAttempts), int64(b.Maps.FailedAttempts+b.Reduces.FailedAttempts), count)
-	ofA, ofB := workOf(&a.Job, a.Attempts), workOf(&b.Job, b.Attempts)
-	number("Time in slots", ofA.SlotTime, ofB.SlotTime, span)
-	for _, phase := range []string{"map", "reduce"} {
-		number("Median time of a "+phase, medianOf(ofA.Times, phase), medianOf(ofB.Times, phase), span)
-	}
-	names := make(map[string]bool)
-	for _, counters := range []map[string]map[string]int64{a.Counters, b.Counters} {
-		for group, values := range counters {
-			for name := range values {
-				names[group+"\x00"+name] = true
+// setTrends makes the trends of the name that has most succeeded runs, if it has enough.
+func (p *historyPage) setTrends() {
+	count := make(map[string]int)
+	for i := range p.Jobs {
+		if j := &p.Jobs[i]; !j.Hidden && j.State == "succeeded" {
+			if count[j.Name]++; count[j.Name] > count[p.Of] { // of equals, the first to get there
+				p.Of = j.Name
 			}
 		}
 	}
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
+	if count[p.Of] < minTrend {
+		p.Of = ""
+		return
 	}
-	slices.SortFunc(sorted, cmp.Compare)
-	for _, both := range sorted {
-		group, name, _ := strings.Cut(both, "\x00")
-		number(name, a.Counters[group][name], b.Counters[group][name], count)
-	}
-	return rows
-}
-
-func medianOf(all []histogram, phase string) int64 {
-	for _, h := range all {
-		if h.Phase == phase {
-			return h.Median
+	var runs []*web.History
+	for i := len(p.Jobs) - 1; i >= 0; i-- {
+		if j := &p.Jobs[i]; !j.Hidden && j.State == "succeeded" && j.Name == p.Of {
+			runs = append(runs, j)
 		}
 	}
-	return 0
+	for _, of := range []struct {
+		title, class string
+		value        func(*web.History) int64
+		show         func(int64) string
+	}{
+		{"Time from submission to end", "now", func(h *web.History) int64 { return h.ElapsedMillis }, span},
+		{"Bytes of input", "map", func(h *web.History) int64 { return h.Read.Done }, client.Size},
+	} {
+		t := trend{Title: of.title, Class: of.class, Show: of.show}
+		for i, j := range runs {
+			v := of.value(j)
+			t.Most = max(t.Most, v)
+			t.Runs = append(t.Runs, run{History: *j, Value: v, X: float64(i) / float64(len(runs)), Width: 1 / float64(len(runs))})
+		}
+		if t.Most == 0 {
+			continue
+		}
+		for i := range t.Runs {
+			t.Runs[i].High = max(0.01, part(t.Runs[i].Value, t.Most))
+		}
+		p.Trends = append(p.Trends, t)
+	}
 }

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,29 +10,171 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// jobPage is what the page of a job shows.
+// jobHead is what all pages of a job begin with.
+type jobHead struct {
+	jobRow
+	Tab       string
+	Submitted time.Time
+	Past      *web.History // nil: the job has not ended, or its history is not readable
+	Axis      *axis        // of the bar; nil: there is none
+}
+
+// jobPage is what the first page of a job shows.
 type jobPage struct {
-	web.Job
+	jobHead
 	Explanation *web.Explanation // nil: the job has ended
-	Past        *web.History     // nil: the job has not ended, or its history is not readable
-	Flowing     []jobRow         // the jobs of its flow
-	Attempts    []web.Attempt    // the last to begin first
-	Unread      bool             // other attempts are not known
-	More        bool             // Attempts leaves out some
+	Graph       *graph           // of its flow
+	Sampled     bool             // the attempts are a sample
+	Unlisted    int              // attempts that the history does not have
+	First       *web.Attempt     // the first failed attempt that is known
+	Running     []web.Attempt    // the attempts that have run longest
 	work
 }
 
-// work is what attempts say about a job.
+// work is what attempts and the status say about a job.
 type work struct {
-	Times     []histogram   // of the phases' ended tasks
-	Slow      []web.Attempt // stragglers
-	Spent     []spent
-	SlotTime  int64 // milliseconds
-	Levels    []placed
+	Times     []histogram // of the phases' ended tasks
+	Slow      []straggler
+	Spent     []share
+	Levels    []share
 	LevelMaps int
-	Sizes     *partitions
-	Curves    *curves
-	Groups    []group // of counters
+	Sizes     *histogram
+	Bytes     *curves
+	Over      *stack // running attempts over time
+}
+
+// head asks for the status of a job, or for its history if only that has it.
+func (h *handler) head(r *http.Request, tab string) (*jobHead, error) {
+	id := url.PathEscape(r.PathValue("id"))
+	head := &jobHead{Tab: tab, jobRow: jobRow{Job: new(web.Job)}}
+	err := h.get(r, "/v1/jobs/"+id, nil, head.Job)
+	if err == nil && ended(head.State) || err != nil && asProblem(err).Status == http.StatusNotFound { // the history knows more
+		past := new(web.History)
+		switch pastErr := h.get(r, "/v1/jobs/"+id+"/history", nil, past); {
+		case pastErr == nil:
+			head.Job, head.Past, err = &past.Job, past, nil
+			head.Owner = past.Owner
+		case err != nil && asProblem(pastErr).Status != http.StatusNotFound:
+			err = pastErr
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := h.now()
+	rows := rowsOf([]web.Job{*head.Job})
+	head.Axis = setBars(rows, now)
+	head.jobRow = rows[0]
+	if head.Past != nil {
+		head.Submitted = head.Past.Submitted
+	} else if !ended(head.State) {
+		head.Submitted = head.submitted(now)
+	}
+	return head, nil
+}
+
+func (h *handler) job(r *http.Request) (any, error) {
+	head, err := h.head(r, "overview")
+	if err != nil {
+		return nil, err
+	}
+	page := &jobPage{jobHead: *head}
+	var attempts []web.Attempt
+	if page.Past != nil {
+		attempts, page.Unlisted = page.Past.Attempts, page.Past.UnlistedAttempts
+	} else if attempts, page.Sampled, err = h.attemptsOf(r, page.Job); err != nil && asProblem(err).Status != http.StatusNotFound { // an ended job may have no history
+		return nil, err
+	}
+	if !ended(page.State) {
+		page.Explanation = new(web.Explanation)
+		if err := h.get(r, "/v1/jobs/"+page.ID+"/explain", nil, page.Explanation); err != nil {
+			page.Explanation = nil // it has ended meanwhile
+		}
+	}
+	if page.Flow != "" {
+		flow := new(web.Flow)
+		if err := h.get(r, "/v1/flows/"+page.Flow, nil, flow); err == nil && len(flow.Items) > 1 { // else it is a part of an old history
+			page.Graph = graphOf(rowsOf(flow.Items), page.ID)
+		}
+	}
+	setTook(attempts, h.now())
+	page.work = workOf(page.Job, attempts, page.Sampled)
+	page.First, page.Running = firstFailure(attempts), longestRunning(attempts)
+	return page, nil
+}
+
+// shownRunning is the number of running attempts that the page shows.
+const shownRunning = 8
+
+// longestRunning returns the running attempts that began first.
+func longestRunning(attempts []web.Attempt) (all []web.Attempt) {
+	for i := range attempts {
+		if running(&attempts[i]) {
+			all = append(all, attempts[i])
+		}
+	}
+	slices.SortStableFunc(all, func(a, b web.Attempt) int { return cmp.Compare(b.TookMillis, a.TookMillis) })
+	return all[:min(len(all), shownRunning)]
+}
+
+func workOf(j *web.Job, attempts []web.Attempt, sampled bool) (w work) {
+	w.Times, w.Slow = taskTimes(attempts)
+	w.Spent = spent(j.SlotTime)
+	w.Levels, w.LevelMaps = localities(attempts)
+	w.Sizes = sizesHistogram(j.Partitions)
+	if !sampled { // else the sums would be too small
+		w.Bytes, w.Over = bytesOverTime(attempts), attemptsOverTime(attempts, nil)
+	}
+	return w
+}
+
+// firstFailure returns the first attempt that failed, if any.
+func firstFailure(attempts []web.Attempt) (first *web.Attempt) {
+	for i := range attempts {
+		if a := &attempts[i]; a.State == "failed" && (first == nil || a.Began.Add(millis(a.TookMillis)).Before(first.Began.Add(millis(first.TookMillis)))) {
+			first = a
+		}
+	}
+	return first
+}
+
+// Left says how long the job still runs, by the prediction.
+func (p *jobHead) Left() string { return leftOf(p.State, p.Prediction, p.ElapsedMillis) }
+
+// live is the job if it can still change, for the events of the page.
+func (p *jobHead) live() string {
+	if ended(p.State) {
+		return ""
+	}
+	return p.ID
+}
+
+// Samples is the number of places from which a sample comes.
+func (*jobPage) Samples() int { return samples }
+
+// Largest has the largest partitions with their part of the largest.
+func (p *jobPage) Largest() (all []share) {
+	if p.Partitions == nil {
+		return nil
+	}
+	for _, x := range p.Partitions.Largest[:min(5, len(p.Partitions.Largest))] {
+		all = append(all, share{Count: x.Partition, Millis: x.Bytes, Width: part(x.Bytes, p.Partitions.Largest[0].Bytes)})
+	}
+	return all
+}
+
+// Factor is the largest partition by the median.
+func (p *jobPage) Factor() float64 {
+	if p.Partitions == nil || p.Partitions.MedianBytes == 0 || len(p.Partitions.Largest) == 0 {
+		return 0
+	}
+	return float64(p.Partitions.Largest[0].Bytes) / float64(p.Partitions.MedianBytes)
+}
+
+// countersPage shows all counters of a job.
+type countersPage struct {
+	jobHead
+	Groups []group
 }
 
 // group is a group of counters.
@@ -47,100 +188,12 @@ type counter struct {
 	Value int64
 }
 
-func (h *handler) job(r *http.Request) (any, error) {
-	id := url.PathEscape(r.PathValue("id"))
-	page := new(jobPage)
-	err := h.get(r, "/v1/jobs/"+id, nil, &page.Job)
-	if err != nil {
-		if p := asProblem(err); p.Status == http.StatusNotFound {
-			return h.pastJob(r, id, p)
-		}
-		return nil, err
-	}
-	attempts, more, err := h.allAttempts(r, id)
-	if err != nil && asProblem(err).Status != http.StatusNotFound { // an ended job may have no history
-		return nil, err
-	}
-	if !ended(page.State) {
-		page.Explanation = new(web.Explanation)
-		if err := h.get(r, "/v1/jobs/"+id+"/explain", nil, page.Explanation); err != nil {
-			page.Explanation = nil // it has ended meanwhile
-		}
-		if more {
-			if attempts, err = h.withRecent(r, page.ID, attempts); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if page.Flow != "" {
-		jobs, _, err := h.allJobs(r, url.Values{"flow": {page.Flow}})
-		if err != nil {
-			return nil, err
-		}
-		page.Flowing = rowsOf(jobs)
-	}
-	page.fill(attempts, more, h.now())
-	return page, nil
-}
-
-// withRecent adds the attempts that run or have just ended.
-func (h *handler) withRecent(r *http.Request, job string, attempts []web.Attempt) ([]web.Attempt, error) {
-	recent, err := h.recent(r)
+func (h *handler) counters(r *http.Request) (any, error) {
+	head, err := h.head(r, "counters")
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(attempts))
-	for i := range attempts {
-		known[attempts[i].ID] = true
-	}
-	for _, of := range recent.Items {
-		for _, a := range of.Attempts {
-			if of.Job == job && !known[a.ID] {
-				attempts = append(attempts, a)
-			}
-		}
-	}
-	return attempts, nil
-}
-
-// pastJob shows a job that only the history has.
-func (h *handler) pastJob(r *http.Request, id string, unknown *problem) (any, error) {
-	past := new(web.History)
-	if err := h.get(r, "/v1/jobs/"+id+"/history", nil, past); err != nil {
-		if asProblem(err).Status == http.StatusNotFound {
-			return nil, unknown
-		}
-		return nil, err
-	}
-	page := &jobPage{Job: past.Job, Past: past}
-	page.Owner = past.Owner
-	page.fill(past.Attempts, past.UnlistedAttempts > 0, h.now())
-	return page, nil
-}
-
-// fill computes the parts of the page that follow from the job and its attempts.
-func (p *jobPage) fill(attempts []web.Attempt, more bool, now time.Time) {
-	setTook(attempts, now)
-	p.work = workOf(&p.Job, attempts)
-	if p.Unread = more; more {
-		p.Curves = nil // it would end too low
-	}
-	p.Attempts = slices.Clone(attempts)
-	slices.SortStableFunc(p.Attempts, func(a, b web.Attempt) int { return b.Began.Compare(a.Began) })
-	p.More = more || len(attempts) > maxAttempts
-	p.Attempts = p.Attempts[:min(len(attempts), maxAttempts)]
-}
-
-// maxAttempts limits the table of attempts.
-const maxAttempts = 300
-
-func workOf(j *web.Job, attempts []web.Attempt) (w work) {
-	w.Times, w.Slow = taskTimes(attempts)
-	w.Spent, w.SlotTime = slotTime(attempts)
-	w.Levels, w.LevelMaps = localities(attempts)
-	w.Sizes, w.Curves = partitionSizes(attempts), bytesOverTime(attempts)
-	w.Groups = groupsOf(j.Counters)
-	return w
+	return &countersPage{*head, groupsOf(head.Counters)}, nil
 }
 
 func groupsOf(counters map[string]map[string]int64) []group {
@@ -157,39 +210,21 @@ func groupsOf(counters map[string]map[string]int64) []group {
 	return all
 }
 
-// Left says how long the job still runs, by the prediction.
-func (p *jobPage) Left() string {
-	x := p.Prediction
-	switch {
-	case ended(p.State) || x == nil:
-		return ""
-	case x.LikelyMillis == 0:
-		return x.Unknown
-	}
-	left := func(ms int64) string { return span(max(0, ms-p.ElapsedMillis)) }
-	return fmt.Sprintf("%s (%s to %s)", left(x.LikelyMillis), left(x.EarliestMillis), left(x.LatestMillis))
+// settingsPage shows the settings of a job, and what was submitted for it.
+type settingsPage struct {
+	jobHead
+	Submission *web.Submission // nil: it is not known any more
+	Lacks      string          // why
 }
 
-// Fails returns the first attempt that failed with an error, if any.
-func (p *jobPage) Fails() *web.Attempt {
-	var first *web.Attempt
-	for i := range p.Attempts {
-		a := &p.Attempts[i]
-		if a.State == "failed" && (first == nil || a.Began.Before(first.Began)) {
-			first = a
-		}
+func (h *handler) settings(r *http.Request) (any, error) {
+	head, err := h.head(r, "settings")
+	if err != nil {
+		return nil, err
 	}
-	return first
-}
-
-// span formats milliseconds.
-func span(ms int64) string {
-	d := millis(ms)
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", ms)
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
+	page := &settingsPage{jobHead: *head, Submission: new(web.Submission)}
+	if err := h.get(r, "/v1/jobs/"+page.ID+"/submission", nil, page.Submission); err != nil {
+		page.Submission, page.Lacks = nil, err.Error()
 	}
-	return d.Round(time.Second).String()
+	return page, nil
 }

@@ -2,11 +2,9 @@ package pages
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
@@ -15,79 +13,103 @@ import (
 // jobsPage is what the page of all jobs shows.
 type jobsPage struct {
 	Filter filter
-	Rows   []jobRow
-	More   bool // the page leaves out older jobs
+	Table  jobTable
 	States []string
+	Found  int    // jobs that the page has read
+	More   bool   // it leaves out older jobs
+	Before string // link to the rows before; empty: there are none
+	After  string // link to the next rows
+	Metric string // that the scheduler minimizes
+}
+
+// jobTable is a table of jobs. Its rows have bars on one axis.
+type jobTable struct {
+	Columns []heading
+	Rows    []jobRow
+	Axis    *axis   // nil: no row has a bar
+	Now     float64 // place of now on the axis
 }
 
 // jobRow is a line of a table of jobs.
 type jobRow struct {
 	*web.Job
-	Percent int
-	Ends    time.Duration // from submission to the likely end; 0: not known, or ended
-	Axis    *bar          // nil: the job has no predicted end
+	Ends time.Duration // from submission to the likely end; 0: not known, or ended
+	Bar  *bar          // nil: the job has no predicted end
 }
 
-// filter has the query of the page. Empty fields admit all jobs.
-type filter struct{ State, Owner, Pool, Name, Flow, Sort string }
-
-var states = []string{"waiting", "preparing", "running", "committing", "stopping", "succeeded", "failed", "killed"}
-
-func filterOf(q url.Values) (filter, error) {
-	f := filter{q.Get("state"), q.Get("owner"), q.Get("pool"), q.Get("name"), q.Get("flow"), q.Get("sort")}
-	if f.Sort != "" && sorters[f.Sort] == nil {
-		return f, &problem{Status: http.StatusBadRequest, Text: fmt.Sprintf("sort=%q: jobs can be sorted by %s", f.Sort, strings.Join(sortNames(), ", "))}
-	}
-	return f, nil
-}
-
-// query is the filter for the API. A name without * may be anywhere in the names of jobs.
-func (f filter) query() url.Values {
-	q := make(url.Values)
-	for name, value := range map[string]string{"state": f.State, "owner": f.Owner, "pool": f.Pool, "name": namePattern(f.Name), "flow": f.Flow} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return q
-}
-
-func namePattern(name string) string {
-	if name == "" || strings.Contains(name, "*") {
-		return name
-	}
-	return "*" + name + "*"
-}
+// rowsOfPage is the number of jobs that a page shows, and maxJobs the number that it sorts.
+const (
+	rowsOfPage = 100
+	maxJobs    = 1000
+)
 
 func (h *handler) jobs(r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query())
+	now := h.now()
+	f, err := filterOf(r.URL.Query(), now)
 	if err != nil {
 		return nil, err
 	}
-	jobs, more, err := h.allJobs(r, f.query())
+	jobs, more, err := readList[web.Job](h, r, "/v1/jobs", f.query(), maxJobs)
 	if err != nil {
 		return nil, err
 	}
-	page := &jobsPage{Filter: f, More: more, States: states, Rows: rowsOf(jobs)}
+	page := &jobsPage{Filter: f, More: more, States: states, Found: len(jobs)}
+	rows := rowsOf(jobs)
 	if by := sorters[f.Sort]; by != nil {
-		slices.SortStableFunc(page.Rows, by)
+		if f.Down {
+			slices.Reverse(rows) // so that ties keep the newest job first after the next one
+			slices.SortStableFunc(rows, by)
+			slices.Reverse(rows)
+		} else {
+			slices.SortStableFunc(rows, by)
+		}
 	} else {
-		groupFlows(page.Rows)
+		groupFlows(rows)
 	}
+	from := min(f.From, len(rows))
+	to := min(from+rowsOfPage, len(rows))
+	if from > 0 {
+		page.Before = f.with("from", strconv.Itoa(max(0, from-rowsOfPage)))
+	}
+	if to < len(rows) {
+		page.After = f.with("from", strconv.Itoa(to))
+	}
+	page.Table = tableOf(rows[from:to], now)
+	page.Table.Columns = []heading{
+		f.column("Job", "name", "name"), f.column("Owner, pool", "opt", "owner"), f.column("State", "", "state"),
+		f.column("Tasks", "tasks", "done"), f.column("Age", "number", "age"), f.column("Time left", "number", "end"),
+	}
+	var cluster web.Cluster
+	if err := h.get(r, "/v1/cluster", nil, &cluster); err != nil {
+		return nil, err
+	}
+	page.Metric = cluster.Scheduling.Metric
 	return page, nil
+}
+
+// tableOf makes a table that cannot be sorted.
+func tableOf(rows []jobRow, now time.Time) jobTable {
+	var f filter
+	t := jobTable{Rows: rows, Axis: setBars(rows, now), Columns: []heading{
+		f.column("Job", "name", ""), f.column("Owner, pool", "opt", ""), f.column("State", "", ""),
+		f.column("Tasks", "tasks", ""), f.column("Age", "number", ""), f.column("Time left", "number", ""),
+	}}
+	if t.Axis != nil {
+		t.Now = t.Axis.at(now)
+	}
+	return t
 }
 
 func rowsOf(jobs []web.Job) []jobRow {
 	rows := make([]jobRow, 0, len(jobs))
 	for i := range jobs {
 		j := &jobs[i]
-		row := jobRow{Job: j, Percent: percent(j)}
+		row := jobRow{Job: j}
 		if p := j.Prediction; p != nil && !ended(j.State) {
 			row.Ends = millis(p.LikelyMillis)
 		}
 		rows = append(rows, row)
 	}
-	setAxis(rows)
 	return rows
 }
 
@@ -108,29 +130,23 @@ func groupFlows(rows []jobRow) {
 	slices.SortStableFunc(rows, func(a, b jobRow) int { return cmp.Or(cmp.Compare(at[a.ID], at[b.ID]), cmp.Compare(a.ID, b.ID)) })
 }
 
-// percent returns the part of the tasks that have ended.
-func percent(j *web.Job) int {
-	all := j.Maps.Total + j.Reduces.Total
-	if all == 0 {
-		return 0
-	}
-	return (j.Maps.Done + j.Reduces.Done) * 100 / all
-}
-
-func ended(state string) bool {
-	return slices.Contains([]string{"succeeded", "failed", "killed"}, state)
-}
+func ended(state string) bool { return slices.Contains(endStates, state) }
 
 // sorters order the rows of jobs by a column. The sort is stable, so the newest job decides ties.
 var sorters = map[string]func(a, b jobRow) int{
-	"name":  func(a, b jobRow) int { return cmp.Compare(a.Name, b.Name) },
-	"owner": func(a, b jobRow) int { return cmp.Compare(a.Owner, b.Owner) },
+	"name": func(a, b jobRow) int { return cmp.Compare(a.Name, b.Name) },
+	"owner": func(a, b jobRow) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Settings.Pool, b.Settings.Pool))
+	},
 	"pool":  func(a, b jobRow) int { return cmp.Compare(a.Settings.Pool, b.Settings.Pool) },
 	"state": func(a, b jobRow) int { return cmp.Compare(a.State, b.State) },
-	"done":  func(a, b jobRow) int { return cmp.Compare(b.Percent, a.Percent) },
+	"done":  func(a, b jobRow) int { return cmp.Compare(b.Done(), a.Done()) },
 	"age":   func(a, b jobRow) int { return cmp.Compare(b.ElapsedMillis, a.ElapsedMillis) },
 	"end":   func(a, b jobRow) int { return cmp.Compare(left(a), left(b)) },
 }
+
+// descending are the columns with the largest value first.
+var descending = map[string]bool{"done": true, "age": true}
 
 func sortNames() []string {
 	var names []string
@@ -139,6 +155,11 @@ func sortNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Done is the part of the tasks that have ended.
+func (row jobRow) Done() float64 {
+	return part(row.Maps.Done+row.Reduces.Done, row.Maps.Total+row.Reduces.Total)
 }
 
 // left is the time to the likely end; jobs without one come last.
@@ -151,3 +172,22 @@ func left(row jobRow) time.Duration {
 
 // LeftMillis is the time to the likely end, in milliseconds.
 func (row jobRow) LeftMillis() int64 { return max(0, left(row).Milliseconds()) }
+
+// Late says in a word whether the job misses its deadline.
+func (row jobRow) Late() string {
+	switch {
+	case row.Settings.Late:
+		return "late"
+	case row.Prediction != nil && row.Prediction.LateMillis > 0 && !ended(row.State):
+		return "will be late"
+	}
+	return ""
+}
+
+// Condition is the state, or that the job is suspended.
+func (row jobRow) Condition() string {
+	if row.Suspended && !ended(row.State) {
+		return "suspended"
+	}
+	return row.State
+}

@@ -1,9 +1,12 @@
 package pages
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
@@ -12,7 +15,7 @@ import (
 // readList reads a list page by page, until it has at least max items. It reports whether it leaves out some.
 func readList[T any](h *handler, r *http.Request, path string, query url.Values, max int) (all []T, more bool, err error) {
 	query = clone(query)
-	for after := ""; ; {
+	for after := query.Get("after"); ; {
 		var page web.Page[T]
 		if err := h.get(r, path, query, &page); err != nil {
 			return nil, false, err
@@ -32,21 +35,54 @@ func clone(query url.Values) url.Values {
 	return c
 }
 
-// allJobs returns the jobs that a query selects, newest first, and whether it leaves out older ones.
-func (h *handler) allJobs(r *http.Request, query url.Values) (jobs []web.Job, more bool, err error) {
-	return readList[web.Job](h, r, "/v1/jobs", query, maxJobs)
-}
-
-// allAttempts returns a job's attempts by task and number, and whether it leaves out some: it reads a
-// limited number of them, so that a job with many tasks has a page soon.
-func (h *handler) allAttempts(r *http.Request, job string) (attempts []web.Attempt, more bool, err error) {
-	return readList[web.Attempt](h, r, "/v1/jobs/"+job+"/attempts", nil, maxRows)
-}
-
-// allExplanations explains the jobs that have not ended, at most maxRows of them.
+// allExplanations explains the jobs that have not ended, at most maxJobs of them.
 func (h *handler) allExplanations(r *http.Request) ([]web.Explanation, error) {
-	all, _, err := readList[web.Explanation](h, r, "/v1/explain", nil, maxRows)
+	all, _, err := readList[web.Explanation](h, r, "/v1/explain", nil, maxJobs)
 	return all, err
+}
+
+// maxAttempts limits the attempts that the page of a job reads, and samples is the number of places from which it
+// takes them.
+const maxAttempts, samples = 1000, 5
+
+// attemptsOf returns a job's attempts. If it has too many tasks, they are a sample, with attempts of tasks from
+// everywhere, and sampled is set: the page of a job with many tasks comes soon, and shows no part more than another.
+func (h *handler) attemptsOf(r *http.Request, j *web.Job) (attempts []web.Attempt, sampled bool, err error) {
+	path := "/v1/jobs/" + j.ID + "/attempts"
+	if j.Maps.Total+j.Reduces.Total <= maxAttempts || ended(j.State) {
+		return readList[web.Attempt](h, r, path, nil, maxAttempts)
+	}
+	known := make(map[string]bool)
+	for _, phase := range []struct {
+		kind  string
+		tasks int
+	}{{"m", j.Maps.Total}, {"r", j.Reduces.Total}} {
+		for k := range min(samples, phase.tasks) {
+			after := fmt.Sprintf("attempt_%s_%s_%06d_0", strings.TrimPrefix(j.ID, "job_"), phase.kind, phase.tasks*k/samples)
+			some, _, err := readList[web.Attempt](h, r, path, url.Values{"after": {after}}, maxAttempts/samples/2)
+			if err != nil {
+				return nil, false, err
+			}
+			for _, a := range some {
+				if !known[a.ID] {
+					known[a.ID] = true
+					attempts = append(attempts, a)
+				}
+			}
+		}
+	}
+	recent, err := h.recent(r)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, of := range recent.Items {
+		for _, a := range of.Attempts {
+			if of.Job == j.ID && running(&a) && !known[a.ID] {
+				attempts = append(attempts, a)
+			}
+		}
+	}
+	return attempts, true, nil
 }
 
 // recent returns the attempts that run, and those that have just ended, by job.
@@ -73,8 +109,7 @@ func setTook(attempts []web.Attempt, now time.Time) {
 
 func running(a *web.Attempt) bool { return a.State == "running" || a.State == "ready" }
 
-// Limits of the entries of a page. The page says that it leaves out others.
-const (
-	maxJobs = 500
-	maxRows = 1000 // attempts, explanations
-)
+// newestFirst sorts attempts, the last to begin first.
+func newestFirst(attempts []web.Attempt) {
+	slices.SortStableFunc(attempts, func(a, b web.Attempt) int { return b.Began.Compare(a.Began) })
+}

@@ -45,12 +45,34 @@ func largeAPI() fakeAPI {
 		"/v1/cluster":                  web.Cluster{ID: "c", IsLeader: true, Trackers: trackers, Jobs: 100},
 		"/v1/jobs":                     web.Page[web.Job]{Items: jobs},
 		"/v1/explain":                  web.Page[web.Explanation]{Items: plans},
+		"/v1/plans":                    largePlans(jobs[:100]),
 		"/v1/attempts":                 web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: large.ID, Attempts: attempts(6000)}}},
 		"/v1/histories":                web.Histories{Items: histories},
 		"/v1/jobs/job_7_0001":          large,
 		"/v1/jobs/job_7_0001/explain":  plans[0],
-		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: attempts(maxRows), Next: "attempt_7_0001_m_001000_1000"},
+		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: attempts(maxAttempts), Next: "attempt_7_0001_m_001000_1000"},
 	}
+}
+
+// largePlans has ten minutes of samples, one each second.
+func largePlans(jobs []web.Job) (p web.Plans) {
+	for _, phase := range []string{"map", "reduce"} {
+		one := web.PlannedPhase{Phase: phase}
+		const samples = 600
+		for i := range samples {
+			one.Times, one.Slots = append(one.Times, testNow.Add(time.Duration(i-samples)*time.Second)), append(one.Slots, 8000)
+		}
+		one.Others = web.PlannedOthers{Planned: make([]int, samples), Used: make([]int, samples)}
+		for i := range jobs {
+			j := web.PlannedJob{Job: jobs[i].ID}
+			for k := range samples {
+				j.Planned, j.Used = append(j.Planned, 10+(k+i)%7), append(j.Used, 10+(k+i)%5)
+			}
+			one.Jobs = append(one.Jobs, j)
+		}
+		p.Items = append(p.Items, one)
+	}
+	return p
 }
 
 // BenchmarkPages makes each page of a large cluster, with the conversion of the API's answers.

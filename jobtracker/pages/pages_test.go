@@ -2,6 +2,7 @@ package pages
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -37,25 +38,48 @@ func hostileAPI() fakeAPI {
 		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
 		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
 		Counters: map[string]map[string]int64{hostile: {hostile: 5}}, Settings: web.Settings{Pool: hostile, DeadlineMillis: 15_000},
+		Flow: "flow_7_0001", HotKeys: []web.HotKey{{Key: hostile, Partition: 3, Share: 0.75}},
+		SlotTime:   &web.SlotTime{TotalMillis: 1000, Uses: []web.SlotUse{{Use: "shuffle", Attempts: 1, Millis: 400}, {Use: hostile, Attempts: 1, Millis: 600}}},
+		Partitions: &web.PartitionSizes{Total: 4, Known: 4, MedianBytes: 1000, Buckets: []web.SizeBucket{{From: 896, To: 1024, Partitions: 3}, {From: 3584, To: 4096, Partitions: 1}}, Largest: []web.PartitionSize{{Partition: 3, Bytes: 4000}}},
 	}
+	after := web.Job{ID: "job_7_0002", Name: hostile, Flow: "flow_7_0001", State: "waiting", After: []string{job.ID}}
 	attempt := web.Attempt{ID: "attempt_7_0001_m_000001_0", Tracker: hostile, State: "failed", Error: hostile, Level: hostile}
 	done := web.Attempt{ID: "attempt_7_0001_m_000002_0", Tracker: "t1", State: "succeeded", TookMillis: 2000, Level: "node-local"}
 	runs := web.Attempt{ID: "attempt_7_0001_m_000003_0", Tracker: hostile, State: "running", Began: testNow.Add(-30 * time.Second)}
 	explanation := web.Explanation{
-		Job: "job_7_0001", Name: hostile, Pool: hostile, Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}},
+		Job: "job_7_0001", Name: hostile, Pool: hostile, Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}}, Submitted: testNow.Add(-10 * time.Second), Prediction: job.Prediction,
 		Phases: []web.Phase{{Phase: "map", Source: hostile, Tasks: 4, Done: 3, Target: 2, Place: 1, Of: 1, End: testNow.Add(time.Minute)}},
 	}
 	past := web.History{Job: web.Job{ID: "job_7_0000", Name: hostile, State: "succeeded", Error: hostile, ElapsedMillis: 5000, Counters: job.Counters}, Output: hostile, Attempts: []web.Attempt{attempt, done}}
+	predicted := func(scheduler string, value float64, end int64) web.WhatIfScheduler {
+		return web.WhatIfScheduler{
+			Scheduler: scheduler, Current: scheduler == "flex", MeanResponseSeconds: value, MeanStretch: 1.5, LastEndSeconds: 40, Late: 1,
+			Metrics: map[string]float64{"sum-tardiness": value, "sum-response": 2 * value}, Jobs: []web.WhatIfJob{{Job: job.ID, EndMillis: end}},
+		}
+	}
 	return fakeAPI{
+		"/v1/scheduling/whatif": web.WhatIf{
+			At: testNow, Jobs: 1, LeftOut: []web.LeftOutJob{{Job: job.ID, Reason: hostile}},
+			Items: []web.WhatIfScheduler{predicted("flex", 12, 20_000), predicted("srpt", 7, 14_000), {Scheduler: hostile, Unknown: hostile}},
+		},
 		"/v1/cluster": web.Cluster{
-			ID: hostile, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
-			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Excluded: hostile, Trouble: hostile, Rack: hostile}},
+			ID: hostile, Scheduling: web.Scheduling{Scheduler: "flex", Metric: "sum-tardiness", Delay: "fixed=3s"}, Admin: true, Leader: hostile, IsLeader: true, NoPlan: hostile, Jobs: 1,
+			Trackers: []web.Tracker{{ID: hostile, Host: hostile, MapSlots: 2, Maps: 1, Load: 1.5, Disks: []web.Disk{{Path: hostile, Failed: hostile}, {Path: "/d", Free: 5 << 30, Total: 100 << 30}}, Faults: web.Faults{Fetches: 3}, Excluded: hostile, Trouble: hostile, Rack: hostile}},
 			Pools:    web.Pools{Status: hostile, Notes: []string{hostile}, Pools: []web.Pool{{Name: hostile, Max: [2]int{-1, 3}}}},
 			Drains:   []web.Drain{{Tracker: hostile, Needs: hostile}}, Exclusions: []web.Exclusion{{Tracker: hostile, By: hostile, Reason: hostile}},
 		},
-		"/v1/jobs":                     web.Page[web.Job]{Items: []web.Job{job}},
-		"/v1/attempts":                 web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: job.ID, Attempts: []web.Attempt{runs}}}},
-		"/v1/explain":                  web.Page[web.Explanation]{Items: []web.Explanation{explanation}},
+		"/v1/jobs": web.Page[web.Job]{Items: []web.Job{job}},
+		"/v1/plans": web.Plans{Items: []web.PlannedPhase{{
+			Phase: "map", Times: []time.Time{testNow.Add(-30 * time.Second)}, Slots: []int{2}, Jobs: []web.PlannedJob{{Job: job.ID, Planned: []int{2}, Used: []int{1}}},
+			Others: web.PlannedOthers{Planned: []int{0}, Used: []int{1}},
+		}}},
+		"/v1/attempts":          web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: job.ID, Attempts: []web.Attempt{runs}}}},
+		"/v1/explain":           web.Page[web.Explanation]{Items: []web.Explanation{explanation}},
+		"/v1/flows/flow_7_0001": web.Flow{ID: "flow_7_0001", Name: hostile, State: "running", Items: []web.Job{job, after}},
+		"/v1/jobs/job_7_0001/submission": web.Submission{
+			Job: job.ID, ViewACL: hostile, Output: hostile, Key: hostile, Inputs: []web.Input{{Format: hostile, Paths: []string{hostile}}}, Files: map[string]string{hostile: hostile},
+			Program: &web.Program{Flags: map[string]string{hostile: hostile}}, Properties: map[string]string{"a.property": "(hidden)", hostile: hostile},
+		},
 		"/v1/jobs/job_7_0001":          job,
 		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: []web.Attempt{attempt, done, runs}},
 		"/v1/jobs/job_7_0001/explain":  explanation,
@@ -64,10 +88,14 @@ func hostileAPI() fakeAPI {
 	}
 }
 
+func testHandler(api http.Handler) http.Handler {
+	return newHandler(api, func() time.Time { return testNow })
+}
+
 func show(t *testing.T, api http.Handler, path string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	newHandler(api, func() time.Time { return testNow }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	testHandler(api).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self'") {
 		t.Errorf("%s: content security policy %q", path, got)
 	}
@@ -77,7 +105,11 @@ func show(t *testing.T, api http.Handler, path string) (int, string) {
 // TestHostileTexts checks invariant P1 on every page.
 func TestHostileTexts(t *testing.T) {
 	tags := regexp.MustCompile(`(?i)<script>|<img|\sstyle=|\son[a-z]+=`)
-	for _, path := range []string{"/", "/jobs", "/jobs/job_7_0001", "/jobs/job_7_0000", "/scheduler", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E", "/jobs/job_7_0001/attempts/%3Cscript%3E/stderr"} {
+	for _, path := range []string{
+		"/", "/trackers", "/jobs", "/jobs/job_7_0001", "/jobs/job_7_0000", "/jobs/job_7_0001/attempts", "/jobs/job_7_0001/counters", "/jobs/job_7_0001/settings",
+		"/flows/flow_7_0001", "/scheduler", "/scheduler/whatif", "/history", "/history/compare?a=job_7_0000&b=job_7_0000", "/jobs/%3Cscript%3E", "/no/%3Cscript%3E",
+		"/jobs/job_7_0001/attempts/%3Cscript%3E/stderr", "/jobs?name=%3Cscript%3E&owner=%3Cscript%3E&sort=%3Cscript%3E", "/jobs?name=%3Cscript%3E",
+	} {
 		_, page := show(t, hostileAPI(), path)
 		if found := tags.FindString(strings.ReplaceAll(page, "onerror=alert(1)&gt;", "")); found != "" {
 			t.Errorf("%s has %q:\n%s", path, found, page)
@@ -94,16 +126,32 @@ func TestPages(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"/", 200, []string{"<h1>Cluster</h1>", "1 of 2", "job_7_0001", "map slots: 1 of 2 run, 2 planned"}},
-		{"/jobs", 200, []string{"1 jobs", "3 of 4", `x="400"`, "will be late"}},
+		{"/", 200, []string{"<h1>Cluster</h1>", "1<small> of 2</small>", "/jobs/job_7_0001", "1 in use, 2 planned", "jobs that you may not see", "1 with troubles", "5.0 GiB free", "3 failed fetches"}},
+		{"/trackers", 200, []string{"1 task trackers"}},
+		{"/trackers?from=x", 400, []string{"want the number of a row"}},
+		{"/jobs", 200, []string{"1 jobs", "3/4", `class="known" x="0.00%" y="6" width="40.00%"`, "will be late", "minimizes <strong>sum-tardiness</strong>", `<a href="?sort=name">Job</a>`, "03:04:00"}},
+		{"/jobs?sort=name", 200, []string{`aria-sort="ascending"><a href="?down=1&amp;sort=name">`}},
+		{"/jobs?sort=age&down=1", 200, []string{`aria-sort="ascending"`}},
 		{"/jobs?sort=colour", 400, []string{"jobs can be sorted by age, done, end, name, owner, pool, state"}},
-		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "Of 1 ended maps: 1 node-local", "maps: the rest", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "15.0 s"}},
+		{"/jobs?since=soon", 400, []string{"want a UTC date such as 2026-01-31"}},
+		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "node-local <small>1 of 1", "shuffle", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "miss its deadline by 5.0 s", "15.0 times", "The largest has 4.0 times the median", "reduce 3", "75 %"}},
+		{"/jobs/job_7_0001/attempts", 200, []string{"m_000001_0", "m_000002_0", "stderr", "failed"}},
+		{"/jobs/job_7_0001/attempts?state=succeeded", 200, []string{"m_000002_0"}},
+		{"/jobs/job_7_0000/attempts?after=attempt_7_0001_m_000001_0", 200, []string{"m_000002_0", "First"}},
+		{"/jobs/job_7_0001/counters", 200, []string{">5</td>"}},
+		{"/jobs/job_7_0001/settings", 200, []string{"a.property", "(hidden)"}},
+		{"/jobs/job_7_0000/settings", 200, []string{"not known any more"}},
 		{"/jobs/job_9_0001", 404, []string{"unknown: /v1/jobs/job_9_0001"}},
-		{"/scheduler", 200, []string{"1 of 1", "job_7_0001"}},
-		{"/history", 200, []string{"Runs of ", "The longest took 5.0 s"}},
-		{"/history/compare?a=job_7_0000&b=job_7_0000", 200, []string{"Median time of a map"}},
+		{"/flows/flow_7_0001", 200, []string{`class="edge"`, "Jobs in order", "job_7_0002"}},
+		{"/scheduler", 200, []string{"1 of 1", "job_7_0001", "03:04:15"}},
+		{"/scheduler/whatif", 200, []string{`<td class="number best">7</td>`, "Switch<span", "4.0 s", "10.0 s", `<span class="pill late">late</span>`, "sum-response"}},
+		{"/history", 200, []string{"Runs of ", "at most 5.0 s"}},
+		{"/history/compare?a=job_7_0000&b=job_7_0000", 200, []string{"Median time of a map", "Attempts over time"}},
 		{"/history/compare?a=job_7_0000", 400, []string{"choose two jobs"}},
-		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", 404, []string{"mrsubmit logs job_7_0001 attempt_7_0001_m_000001_0"}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", 200, []string{`data-log="/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr/text"`}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0002_m_000001_0/stderr", 404, []string{"has no attempt"}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stdin", 404, []string{"stdout and stderr"}},
+		{"/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr/text", 404, []string{"mrsubmit logs job_7_0001 attempt_7_0001_m_000001_0"}},
 		{"/nothing", 404, []string{"no such page: /nothing"}},
 	} {
 		status, page := show(t, hostileAPI(), c.path)
@@ -135,7 +183,7 @@ func TestFollower(t *testing.T) {
 
 // TestUnchanged: a browser that has a page gets no second copy.
 func TestUnchanged(t *testing.T) {
-	h := newHandler(hostileAPI(), func() time.Time { return testNow })
+	h := testHandler(hostileAPI())
 	first := httptest.NewRecorder()
 	h.ServeHTTP(first, httptest.NewRequest(http.MethodGet, "/jobs", nil))
 	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
@@ -147,7 +195,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestMount: the API keeps its paths and all changes.
+// TestMount: the API keeps its paths and all changes but that of the scheduler's form.
 func TestMount(t *testing.T) {
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("API")) })
 	for path, want := range map[string]bool{"/v1/jobs": true, "/healthz": true, "/metrics": true, "/debug/pprof/": true, "/assets/style.css": false} {
@@ -157,10 +205,12 @@ func TestMount(t *testing.T) {
 			t.Errorf("%s goes to the API: %v", path, got)
 		}
 	}
-	w := httptest.NewRecorder()
-	Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/jobs", nil))
-	if w.Body.String() != "API" {
-		t.Error("a change goes to the pages")
+	for path, want := range map[string]bool{"/jobs": true, "/v1/cluster/scheduling": true, "/scheduler": false} {
+		w := httptest.NewRecorder()
+		Mount(api).ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if got := w.Body.String() == "API"; got != want {
+			t.Errorf("POST %s goes to the API: %v", path, got)
+		}
 	}
 }
 
@@ -180,5 +230,25 @@ func TestSizes(t *testing.T) {
 	}
 	if all > 300<<10 {
 		t.Errorf("the assets have %d bytes", all)
+	}
+}
+
+// TestCompressed: pages and JSON are compressed for clients that accept it. Events are not, as they must arrive at once.
+func TestCompressed(t *testing.T) {
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"items": [], "unknown": %q}`, strings.Repeat("long ", 10_000))
+	})
+	h := Mount(api)
+	for path, want := range map[string]string{"/jobs": "gzip", "/assets/style.css": "gzip", "/v1/jobs": "gzip", "/v1/events": ""} {
+		for _, accept := range []string{"gzip", ""} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", accept)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if got := w.Header().Get("Content-Encoding"); accept == "gzip" && got != want || accept == "" && got != "" {
+				t.Errorf("%s for a client that accepts %q: encoding %q", path, accept, got)
+			}
+		}
 	}
 }

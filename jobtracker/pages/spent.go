@@ -7,114 +7,67 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// spent is the time in slots that a kind of work took, summed over attempts.
-type spent struct {
-	Work     string
-	Attempts int
-	Millis   int64
+// share is a part of a whole, with a class for its colour.
+type share struct {
+	Name, Class string
+	Count       int
+	Millis      int64
+	From, Width float64 // in a bar of the whole
 }
 
-// slotTime says what each slot-second of a job went to, as far as attempts say it.
-func slotTime(attempts []web.Attempt) (all []spent, total int64) {
-	const (
-		starting = iota
-		reading
-		mapping
-		reducing
-		failed
-		killed
-		second
-	)
-	all = []spent{
-		starting: {Work: "start of attempts, until their code runs"},
-		reading:  {Work: "maps: reads of the input"},
-		mapping:  {Work: "maps: the rest"},
-		reducing: {Work: "reduces, with their wait for the shuffle"},
-		failed:   {Work: "failed attempts"},
-		killed:   {Work: "killed attempts"},
-		second:   {Work: "speculative attempts that lost"},
-	}
-	add := func(kind int, ms int64) {
-		if ms > 0 {
-			all[kind].Attempts++
-			all[kind].Millis += ms
-		}
-	}
-	for i := range attempts {
-		a := &attempts[i]
-		phase := phaseOf(a.ID)
-		if phase == "" {
-			continue
-		}
-		if !a.Launched.IsZero() {
-			add(starting, a.Began.Sub(a.Launched).Milliseconds())
-		}
-		reads := min(a.TookMillis, a.Reads.NodeMillis+a.Reads.RackMillis+a.Reads.RemoteMillis)
-		switch {
-		case a.State == "failed":
-			add(failed, a.TookMillis)
-		case a.State == "killed" && a.Speculative:
-			add(second, a.TookMillis)
-		case a.State == "killed":
-			add(killed, a.TookMillis)
-		case phase == "map":
-			add(reading, reads)
-			add(mapping, a.TookMillis-reads)
-		default:
-			add(reducing, a.TookMillis)
-		}
-	}
-	all = slices.DeleteFunc(all, func(s spent) bool { return s.Millis == 0 })
-	for _, s := range all {
-		total += s.Millis
-	}
-	return all, total
+// uses names the uses of slots, and groups them by colour.
+var uses = map[string][2]string{
+	"start":       {"start of attempts, until their code runs", "start"},
+	"read":        {"maps: reads of the input", "read"},
+	"map":         {"maps: the rest", "map"},
+	"shuffle":     {"reduces: wait for their partition", "shuffle"},
+	"reduce":      {"reduces: the rest", "reduce"},
+	"commit":      {"commits of output", "commit"},
+	"failed":      {"failed attempts", "failed"},
+	"killed":      {"killed attempts", "lost"},
+	"speculative": {"speculative attempts that lost", "lost"},
+	"rerun":       {"reruns after lost map output", "failed"},
+	"lost":        {"attempts lost with their task tracker", "failed"},
+	"gathering":   {"slots reserved while partitions are gathered", "shuffle"},
+	"running":     {"attempts that run now", "now"},
 }
 
-// placed counts the ended maps at a distance from their input.
-type placed struct {
-	Level string
-	Maps  int
+// spent says what each slot-second of a job went to.
+func spent(t *web.SlotTime) (all []share) {
+	if t == nil || t.TotalMillis == 0 {
+		return nil
+	}
+	from := 0.0
+	for _, u := range t.Uses {
+		name, ok := uses[u.Use]
+		if !ok {
+			name = [2]string{u.Use, "other"}
+		}
+		s := share{Name: name[0], Class: name[1], Count: u.Attempts, Millis: u.Millis, From: from, Width: part(u.Millis, t.TotalMillis)}
+		all, from = append(all, s), from+s.Width
+	}
+	return all
 }
 
-func localities(attempts []web.Attempt) (all []placed, maps int) {
+// localities counts the ended maps at each distance from their input, most first.
+func localities(attempts []web.Attempt) (all []share, maps int) {
 	for i := range attempts {
 		a := &attempts[i]
 		if a.State != "succeeded" || a.Level == "" {
 			continue
 		}
 		maps++
-		k := slices.IndexFunc(all, func(p placed) bool { return p.Level == a.Level })
+		k := slices.IndexFunc(all, func(s share) bool { return s.Name == a.Level })
 		if k < 0 {
-			k, all = len(all), append(all, placed{Level: a.Level})
+			k, all = len(all), append(all, share{Name: a.Level, Class: a.Level})
 		}
-		all[k].Maps++
+		all[k].Count++
 	}
-	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(b.Maps, a.Maps), cmp.Compare(a.Level, b.Level)) })
+	slices.SortFunc(all, func(a, b share) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
+	from := 0.0
+	for i := range all {
+		all[i].From, all[i].Width = from, part(all[i].Count, maps)
+		from += all[i].Width
+	}
 	return all, maps
-}
-
-// partitions has the sizes of the reduces' input.
-type partitions struct {
-	Reduces       int
-	Median        int64 // bytes
-	Largest       []web.Attempt
-	LargestFactor float64 // largest by median
-}
-
-// partitionSizes finds the largest partitions; nil: fewer than two sizes are known.
-func partitionSizes(attempts []web.Attempt) *partitions {
-	var all []web.Attempt
-	for i := range attempts {
-		if a := &attempts[i]; phaseOf(a.ID) == "reduce" && (a.State == "succeeded" || running(a)) && a.Bytes.Total > 0 {
-			all = append(all, *a)
-		}
-	}
-	if len(all) < 2 {
-		return nil
-	}
-	slices.SortStableFunc(all, func(a, b web.Attempt) int { return cmp.Compare(b.Bytes.Total, a.Bytes.Total) })
-	p := &partitions{Reduces: len(all), Median: all[len(all)/2].Bytes.Total, Largest: all[:min(len(all), 5)]}
-	p.LargestFactor = float64(all[0].Bytes.Total) / float64(p.Median)
-	return p
 }

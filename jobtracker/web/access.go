@@ -36,7 +36,7 @@ func listedJob(caller core.Caller, s *wire.JobStatus) Job {
 		return job
 	}
 	return Job{
-		ID: job.ID, Flow: job.Flow, Owner: job.Owner, State: job.State, ElapsedMillis: job.ElapsedMillis,
+		ID: job.ID, Flow: job.Flow, Owner: job.Owner, State: job.State, Submitted: job.Submitted, ElapsedMillis: job.ElapsedMillis,
 		Settings: Settings{Pool: job.Settings.Pool}, Hidden: true,
 	}
 }

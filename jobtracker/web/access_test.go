@@ -19,7 +19,7 @@ import (
 // etlops as administrators of its pool.
 func secretJob() wire.JobStatus {
 	return wire.JobStatus{
-		ID: job1, Name: "secret name", Owner: "ann", State: wire.Failed, Error: "secret", Troubles: []string{"secret"},
+		ID: job1, Flow: wire.FlowID(job1), Name: "secret name", Owner: "ann", State: wire.Failed, Error: "secret", Troubles: []string{"secret"},
 		Counters: wire.Counters{"g": {"secret": 7}}, WaitReason: "for secret", GivenUpTasks: "secret", GivenUp: []string{"secret"},
 		Settings: wire.Settings{Pool: "etl", Batch: "secret"}, Access: wire.Access{View: "vera,victor staff", Administrators: wire.ACL{Users: []string{"poul"}, Groups: []string{"etlops"}}},
 		HotKeys: []wire.HotKey{{Key: "secret"}}, SlotTime: &wire.SlotTime{Uses: []wire.SlotTook{{Use: "secret"}}},
@@ -64,6 +64,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			}
 			continue
 		}
+		path = strings.ReplaceAll(path, "flows/{id}", "flows/"+wire.FlowID(job1).String())
 		path = strings.ReplaceAll(path, "{id}", job1.String())
 		if path == eventsPath {
 			path += "?job=" + job1.String()
@@ -110,7 +111,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 			}
 		}
 	}
-	if want := 9 * len(may); shows != want {
+	if want := 14 * len(may); shows != want {
 		t.Errorf("%d answers about jobs, want %d", shows, want)
 	}
 }

@@ -20,9 +20,10 @@ type (
 		Epoch    uint64    `json:"epoch"`
 		Leader   string    `json:"leader"`
 		Addr     string    `json:"addr"`
-		IsLeader bool      `json:"isLeader"` // the answering job tracker leads
-		Jobs     int       `json:"jobs"`     // number of jobs that have not ended
-		Wall     time.Time `json:"wall"`     // clock of the answering job tracker
+		IsLeader bool      `json:"isLeader"`        // the answering job tracker leads
+		Admin    bool      `json:"admin,omitempty"` // the asking user may change the cluster
+		Jobs     int       `json:"jobs"`            // number of jobs that have not ended
+		Wall     time.Time `json:"wall"`            // clock of the answering job tracker
 
 		Scheduling Scheduling `json:"scheduling"`       // from the leader
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
@@ -90,6 +91,27 @@ type (
 		Rack         string `json:"rack,omitempty"`
 		Limits       string `json:"limits,omitempty"`    // what limits attempts
 		Isolation    string `json:"isolation,omitempty"` // level of isolation of jobs
+		Faults       Faults `json:"faults,omitzero"`
+
+		Load  float64 `json:"load,omitempty"`  // processes that run or wait to, in the mean of a minute; left out: not known
+		Disks []Disk  `json:"disks,omitempty"` // its directories; left out: not known yet
+	}
+
+	// Faults counts faults of a task tracker: those of its machine since its start, the others since it was registered with
+	// this leader.
+	Faults struct {
+		Attempts int   `json:"attempts,omitempty"` // that failed there
+		Outputs  int   `json:"outputs,omitempty"`  // map outputs of it that could not be read
+		Fetches  int64 `json:"fetches,omitempty"`  // of its homes that failed
+		Disks    int   `json:"disks,omitempty"`    // how many times it has stopped using a disk
+	}
+
+	// Disk is a directory of a task tracker, and the space on its disk.
+	Disk struct {
+		Path   string `json:"path"`
+		Free   int64  `json:"free,omitempty"`   // bytes; left out: not known
+		Total  int64  `json:"total,omitempty"`  // bytes; left out: not known
+		Failed string `json:"failed,omitempty"` // why it is not used
 	}
 )
 
@@ -106,7 +128,15 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
 			Memory: offerOf(t.Memory), Cores: offerOf(t.Cores),
 			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack, Limits: t.Limits, Isolation: t.Isolation,
+			Faults: Faults(t.Faults),
 		})
+		if m := t.Machine; m != nil {
+			x := &c.Trackers[i]
+			x.Load = m.Load
+			for _, d := range m.Disks {
+				x.Disks = append(x.Disks, Disk(d))
+			}
+		}
 	}
 	for i := range s.Lost {
 		t := &s.Lost[i]
@@ -138,6 +168,7 @@ func (h *handler) cluster(ctx context.Context, r *http.Request) (any, error) {
 		voters = append(voters, h.Voters.Voters()...)
 	}
 	answer := clusterOf(&c, h.now(), voters)
+	answer.Admin = h.requireAdmin(r, "") == nil
 	if c.IsLeader {
 		answer.Limits = append(answer.Limits, h.counters.inUse()...)
 	}

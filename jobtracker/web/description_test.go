@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -47,7 +48,7 @@ func fieldValues() map[string][]string {
 	}
 	return map[string][]string{
 		"Job.state": jobStates(), "History.state": jobStates(), "Explanation.state": jobStates(), "Attempt.state": attempts, "Attempt.level": levels,
-		"Phase.phase": phases, "PastPlan.phase": phases, "Settings.priority": priorities, "Change.priority": priorities, "Problem.code": codes,
+		"Phase.phase": phases, "PlannedPhase.phase": phases, "PhaseBreakdown.phase": phases, "LevelCount.level": levels, "WhatIfScheduler.scheduler": menu.Names(), "PastPlan.phase": phases, "Settings.priority": priorities, "Change.priority": priorities, "Problem.code": codes,
 	}
 }
 

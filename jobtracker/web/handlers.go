@@ -20,6 +20,7 @@ type handler struct {
 	counters *counters
 	refusals *refusals
 	first    chan struct{} // has a value for each stream of events that reads its first states, see firstLists
+	shared
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.

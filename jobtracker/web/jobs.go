@@ -1,10 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/identity"
@@ -19,6 +23,7 @@ type (
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
 		Flow          string                      `json:"flow,omitempty"`      // id of its flow, if any
+		After         []string                    `json:"after,omitempty"`     // the jobs of its flow that write its input; once all of them have ended, only flows and histories have it
 		StoppedBy     string                      `json:"stoppedBy,omitempty"` // the job of its flow that stopped it
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
@@ -33,6 +38,7 @@ type (
 		Error         string                      `json:"error,omitempty"`
 		WaitReason    string                      `json:"waitReason,omitempty"` // begins with "for"
 		Troubles      []string                    `json:"troubles,omitempty"`
+		Submitted     time.Time                   `json:"submitted,omitzero"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
 		Prediction    *Prediction                 `json:"prediction,omitempty"`   // of its end; only of a job that has not ended
 		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
@@ -91,7 +97,7 @@ func JobOf(s *wire.JobStatus) Job {
 	j := Job{
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Suspended: s.Suspended, Settings: settingsOf(&s.Settings, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
-		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
+		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, Submitted: timeOf(s.Submitted), ElapsedMillis: s.Elapsed.Milliseconds(),
 		Prediction: predictionOf(&s.Prediction, &s.Settings), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
 		Partitions: sizesOf(s.Partitions), HotKeys: hotKeysOf(s), SlotTime: slotTimeOf(s.SlotTime),
 	}
@@ -100,6 +106,9 @@ func JobOf(s *wire.JobStatus) Job {
 	}
 	if !s.StoppedBy.IsZero() {
 		j.StoppedBy = s.StoppedBy.String()
+	}
+	for _, id := range s.After {
+		j.After = append(j.After, id.String())
 	}
 	return j
 }
@@ -122,21 +131,37 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if j.StoppedBy != "" && err == nil {
 		stoppedBy, err = wire.ParseJobID(j.StoppedBy)
 	}
-	if err != nil {
+	after, afterErr := parseJobs(j.After)
+	if err = cmp.Or(err, afterErr); err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	settings, err := j.Settings.toWire()
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
+	submitted := int64(0)
+	if !j.Submitted.IsZero() {
+		submitted = j.Submitted.UnixMilli()
+	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Submitted: submitted, Name: j.Name, Flow: flow, After: after, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Prediction: j.Prediction.ToWire(),
 		GivenUpTasks: j.GivenUpTasks, GivenUp: j.GivenUp,
 		Partitions: j.Partitions.toWire(), HotKeys: j.wireHotKeys(), SlotTime: j.SlotTime.toWire(),
 	}, nil
+}
+
+func parseJobs(texts []string) (ids []wire.JobID, err error) {
+	for _, text := range texts {
+		id, err := wire.ParseJobID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 func stateOf(text string) (wire.State, error) {
@@ -359,4 +384,19 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 		return nil, err
 	}
 	return &Attempts{Items: all, Owner: last.Owner, Token: last.Token}, nil
+}
+
+// Attempt returns an attempt of a job, and the user's token for its logs. It fails with fs.ErrNotExist if the
+// cluster does not list the attempt, or any more.
+func (c *Client) Attempt(ctx context.Context, id wire.AttemptID) (a *Attempt, token string, err error) {
+	job, page := id.Task.Job.String(), new(Attempts)
+	query := url.Values{afterAttempt.name: {wire.AttemptID{Task: id.Task}.String()}} // attempts have higher numbers
+	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + job + "/attempts?" + query.Encode()}, page); err != nil {
+		return nil, "", err
+	}
+	i := slices.IndexFunc(page.Items, func(a Attempt) bool { return a.ID == id.String() })
+	if i < 0 {
+		return nil, "", fmt.Errorf("%s has no attempt %v: %w", job, id, fs.ErrNotExist)
+	}
+	return &page.Items[i], page.Token, nil
 }

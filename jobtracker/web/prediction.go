@@ -7,15 +7,16 @@ import (
 )
 
 // Prediction is the predicted end of a job that has not ended. Nine of ten jobs end between the earliest
-// and the latest time. Times count from the submission.
+// and the latest time. Times count from the submission. While no end is predicted, there may be an earliest one:
+// what tasks of other jobs suggest.
 type Prediction struct {
 	EarliestMillis int64  `json:"earliestMillis,omitempty"`
 	LikelyMillis   int64  `json:"likelyMillis,omitempty"`
 	LatestMillis   int64  `json:"latestMillis,omitempty"`
 	Unknown        string `json:"unknown,omitempty"` // why no end is predicted, such as "first tasks still running"
 
-	LateMillis int64   `json:"lateMillis,omitempty"` // the time by which the likely end misses the deadline
-	SLAMillis  int64   `json:"slaMillis,omitempty"`  // the last step of the SLA that the likely end passes
+	LateMillis int64   `json:"lateMillis,omitempty"` // the time by which the likely end, or the earliest before it is known, misses the deadline
+	SLAMillis  int64   `json:"slaMillis,omitempty"`  // the last step of the SLA that this end passes
 	SLACost    float64 `json:"slaCost,omitempty"`    // the cost of that step
 }
 

@@ -23,14 +23,14 @@ func (h *handler) recent(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
-	jobs, since, err := h.Server.Recent(ctx)
+	last, err := h.Server.Recent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	answer, caller := Recent{Items: []RecentJob{}, Since: timeOf(since)}, h.caller(r)
-	for i := range jobs {
-		all := jobs[i].Attempts
-		if len(all) == 0 || !caller.MayView(jobs[i].Owner, jobs[i].Access) {
+	answer, caller := Recent{Items: []RecentJob{}, Since: timeOf(last.Since)}, h.caller(r)
+	for i := range last.Jobs {
+		all := last.Jobs[i].Attempts
+		if len(all) == 0 || !caller.MayView(last.Jobs[i].Owner, last.Jobs[i].Access) {
 			continue
 		}
 		of := RecentJob{Job: all[0].Attempt.Task.Job.String()}

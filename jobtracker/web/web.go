@@ -86,8 +86,8 @@
 //
 // # Files
 //
-// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, history, recent, explain,
-// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in routes (the
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, submission, jobs, breakdown, flow, history, recent, plans, whatif, explain,
+// settings, cluster, drain, exclusions, voters, and events (follow has its client). Common parts are in sharing (values that clients share), routes (the
 // table), describe (its description), handlers (answers), query (parameters), pages (lists), admit and access (who may
 // do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), observe
 // (metrics and profiles, which the command provides), and
@@ -107,7 +107,9 @@ import (
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/pastplans"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
@@ -126,9 +128,14 @@ type JobTracker interface {
 	Follow(ctx context.Context) iter.Seq2[[]core.Listed, error]                        // all jobs that change after the call; ctx must end
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
-	Recent(ctx context.Context) (jobs []wire.JobAttempts, since int64, err error)
+	Recent(ctx context.Context) (*core.Recent, error)
+	PastPlans(ctx context.Context) ([2]pastplans.View, error) // maps, reduces
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
+	Submission(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobSubmission, error)
+	ProgramBytes(x *wire.JobSubmission) (int64, error)
+	Breakdown(ctx context.Context, job wire.JobID) (*jobtracker.JobBreakdown, error) // checks no permission
+	WhatIf(ctx context.Context) (*jobtracker.WhatIf, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -199,7 +206,9 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}, make(chan struct{}, firstLists)}
+	h := &handler{
+		Config: cfg, counters: newCounters(cfg.Limits), refusals: &refusals{logger: cfg.Logger}, first: make(chan struct{}, firstLists), shared: newShared(&cfg),
+	}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		r.serve = h.limit(h.counters.of(r.pattern), r.serve)

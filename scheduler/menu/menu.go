@@ -20,20 +20,21 @@ type entry struct {
 	policy scheduler.Policy
 	needs  Needs
 	uses   func(scheduler.Metric) Uses
+	later  scheduler.Later
 }
 
 // entries lists the policies in the order in which users see them. A new policy is one line
 // here. Each policy keeps the limits of pools and forecasts ends of phases; [poolLimited] and
 // [forecasting] wrap those that do not.
 var entries = []entry{
-	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Uses{Priority: true})},
-	{"fair", forecasting(scheduler.Fair{}), Needs{Shares: true}, always(Uses{Priority: true, Weight: true})},
-	{"flex", poolLimited(flex.Policy{}), Needs{Pools: true}, ofMetric},
-	{"flowflex", poolLimited(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
-	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
-	{"splitsrpt", forecasting(poolLimited(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
-	{"srpt", forecasting(poolLimited(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
-	{"hmhs", poolLimited(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Uses{})},
+	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Uses{Priority: true}), scheduler.LaterWait},
+	{"fair", forecasting(scheduler.Fair{}), Needs{Shares: true}, always(Uses{Priority: true, Weight: true}), scheduler.LaterShare},
+	{"flex", poolLimited(flex.Policy{}), Needs{Pools: true}, ofMetric, scheduler.LaterShorter},
+	{"flowflex", poolLimited(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric, scheduler.LaterShorter},
+	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{}), scheduler.LaterShorter},
+	{"splitsrpt", forecasting(poolLimited(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{}), scheduler.LaterShorter},
+	{"srpt", forecasting(poolLimited(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{}), scheduler.LaterShorter},
+	{"hmhs", poolLimited(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Uses{}), scheduler.LaterShare},
 }
 
 func poolLimited(p scheduler.Policy) scheduler.Policy { return scheduler.PoolLimited{Policy: p} }
@@ -63,6 +64,14 @@ func ofMetric(m scheduler.Metric) Uses {
 		Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
 		Deadline: m.Penalty == scheduler.Tardy || m.Penalty == scheduler.Tardiness || m.Penalty == scheduler.Lateness,
 	}
+}
+
+// LaterOf says which slots a policy gives to later jobs.
+func LaterOf(name string) scheduler.Later {
+	if e := find(name); e != nil {
+		return e.later
+	}
+	return scheduler.LaterShare
 }
 
 // find returns the entry of that name, or nil.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -26,15 +25,20 @@ func (t *Table) LimitsInner() bool {
 func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	parts := make(map[string]int)
 	inner := make(map[string][]*Pool) // by the pool around them
+	byName := make(map[string]*Pool, len(t.Pools))
+	for i := range t.Pools {
+		byName[t.Pools[i].Name] = &t.Pools[i]
+	}
+	has := func(name string) bool { return byName[name] != nil }
 	for i := range t.Pools {
 		p := &t.Pools[i]
 		if p.Name != Root {
-			outer := t.Around(p.Name)
+			outer := around(p.Name, has)
 			inner[outer] = append(inner[outer], p)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(use)) {
-		if outer, left := t.leftIn(name); left {
+		if outer, left := leftIn(name, byName[name], has); left {
 			p := unlimited(name)
 			inner[outer] = append(inner[outer], &p)
 		}
@@ -87,7 +91,12 @@ func (t *Table) NeedsPart(name string) bool {
 	if name = cmp.Or(name, wire.DefaultPool); len(t.Pools) == 0 {
 		return false
 	}
-	outer, left := t.leftIn(name)
+	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
+	var p *Pool
+	if i >= 0 {
+		p = &t.Pools[i]
+	}
+	outer, left := leftIn(name, p, t.has)
 	for ; left && outer != ""; outer = t.Around(outer) {
 		if p, _ := t.Find(outer); p.Max != [2]int{Unlimited, Unlimited} {
 			return true
@@ -96,14 +105,13 @@ func (t *Table) NeedsPart(name string) bool {
 	return false
 }
 
-// leftIn returns the pool around the jobs of a pool that takes no jobs any more: it has left the table, or
-// has become an inner one.
-func (t *Table) leftIn(name string) (outer string, left bool) {
-	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
-	if i < 0 {
-		return t.Around(name), true
+// leftIn returns the pool around the jobs of a pool that takes no jobs any more: it has left the table and is nil,
+// or has become an inner one. has reports whether the table has a pool.
+func leftIn(name string, p *Pool, has func(name string) bool) (outer string, left bool) {
+	if p == nil {
+		return around(name, has), true
 	}
-	return name, t.Pools[i].Inner
+	return name, p.Inner
 }
 
 // parted divides a maximum among pools.
@@ -153,52 +161,4 @@ func (t *Table) RunningLimits(user, in string) (limits []RunningLimit) {
 		}
 	}
 	return limits
-}
-
-// Candidate is a job that has slots or could get some.
-type Candidate struct {
-	Pool, User string
-	Runs       bool // it has slots
-	Priority   wire.Priority
-}
-
-// Hold returns for each job why it may not begin to run, and an empty text if it may. Jobs with slots
-// may always. The others come by priority, then in the given order, while their user, their pool and
-// the pools around it run fewer jobs than they may. A job that is held takes no place from others.
-func (t *Table) Hold(jobs []Candidate) []string {
-	left := make(map[string]int) // by "user NAME" or "pool NAME"
-	limitsOf := func(j *Candidate) (names []string) {
-		for _, x := range t.RunningLimits(j.User, j.Pool) {
-			if _, known := left[x.Of]; !known {
-				left[x.Of] = x.Max
-			}
-			names = append(names, x.Of)
-		}
-		return names
-	}
-	order := make([]int, 0, len(jobs))
-	limits := make([][]string, len(jobs))
-	for i := range jobs {
-		limits[i] = limitsOf(&jobs[i])
-		if !jobs[i].Runs {
-			order = append(order, i)
-			continue
-		}
-		for _, name := range limits[i] {
-			left[name]--
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].Priority, jobs[a].Priority) })
-	held := make([]string, len(jobs))
-	for _, i := range order {
-		full := slices.IndexFunc(limits[i], func(name string) bool { return left[name] <= 0 })
-		if full >= 0 {
-			held[i] = fmt.Sprintf("%s runs as many jobs as it may", limits[i][full])
-			continue
-		}
-		for _, name := range limits[i] {
-			left[name]--
-		}
-	}
-	return held
 }

@@ -83,15 +83,26 @@ func TestPartsKeepMaxima(t *testing.T) {
 
 // TestHoldLikeSimple admits one job after the other, counting from scratch each time.
 func TestHoldLikeSimple(t *testing.T) {
+	type job struct {
+		Pool, User string
+		Runs       bool
+		Priority   wire.Priority
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTree(t)
-		jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pool.Candidate {
-			return pool.Candidate{
+		jobs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job {
+			return job{
 				Pool: rapid.SampledFrom(leaves).Draw(t, "pool"), User: rapid.SampledFrom([]string{"", "ann", "bob"}).Draw(t, "user"),
 				Runs: rapid.IntRange(0, 3).Draw(t, "runs") == 0, Priority: wire.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
 			}
 		}), 0, 12).Draw(t, "jobs")
-		got := table.Hold(jobs)
+		holder := table.NewHolder()
+		var candidates []pool.Candidate
+		for _, j := range jobs {
+			candidates = append(candidates, pool.Candidate{Limits: holder.Limits(j.User, j.Pool), Runs: j.Runs, Priority: j.Priority})
+		}
+		holder.Hold(candidates)
+		got := holder.Hold(candidates)
 		running := make([]bool, len(jobs))
 		for i, j := range jobs {
 			running[i] = j.Runs
@@ -132,9 +143,11 @@ func TestHoldLikeSimple(t *testing.T) {
 	})
 }
 
-func ExampleTable_Hold() {
+func ExampleHolder_Hold() {
 	table, _ := pool.Parse("f.xml", []byte(`<allocations><user name="ann"><maxRunningApps>1</maxRunningApps></user></allocations>`))
-	fmt.Printf("%q\n", table.Hold([]pool.Candidate{{User: "ann"}, {User: "bob"}, {User: "ann", Priority: wire.High}}))
+	h := table.NewHolder()
+	ann, bob := h.Limits("ann", "default"), h.Limits("bob", "default")
+	fmt.Printf("%q\n", h.Hold([]pool.Candidate{{Limits: ann}, {Limits: bob}, {Limits: ann, Priority: wire.High}}))
 	// Output: ["user ann runs as many jobs as it may" "" ""]
 }
 

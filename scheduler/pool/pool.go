@@ -91,10 +91,13 @@ func (t *Table) Find(name string) (Pool, bool) {
 
 // Around returns the name of the pool of the table around another one: the longest one before a
 // dot, else the root. It is empty if the table has none.
-func (t *Table) Around(name string) string {
-	has := func(name string) bool {
-		return slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Name == name })
-	}
+func (t *Table) Around(name string) string { return around(name, t.has) }
+
+func (t *Table) has(name string) bool {
+	return slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Name == name })
+}
+
+func around(name string, has func(name string) bool) string {
 	for outer, ok := before(name); ok; outer, ok = before(outer) {
 		if has(outer) {
 			return outer

@@ -4,8 +4,8 @@
 // # Which account
 //
 // An owner is the name in a client's certificate. If the map has the owner, the map decides. Otherwise the owner's
-// account is the one with the same name in /etc/passwd, with all its groups. Programs without cgo look nowhere else, so
-// accounts of LDAP need numbers in the map. The map is a file of lines; blank lines
+// account is the one with the same name, with all its groups: in /etc/passwd, or else in the directories that the
+// program getent asks, such as LDAP. The map is a file of lines; blank lines
 // and lines that begin with # are comments:
 //
 //	<owner> <account>     an account of this machine, with all its groups
@@ -74,6 +74,8 @@ type Users struct {
 	Min  uint32 // lowest user id
 	Self uint32 // user id of this process
 
+	Start Start // of the programs that know directories such as LDAP; nil: as any child
+
 	// Lookup returns the account with a name, for tests; nil: the machine's.
 	Lookup func(name string) (*Account, error)
 }
@@ -100,7 +102,7 @@ func (u *Users) Of(owner string) (*Account, error) {
 			if !mapped {
 				reason += ", and -user-map names no other one"
 			}
-			return nil, &RefusedError{Owner: owner, Reason: reason + ": an account of LDAP or of another directory needs a line OWNER UID GID in -user-map"}
+			return nil, &RefusedError{Owner: owner, Reason: reason}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find the account of %q: %w", owner, err)
@@ -139,6 +141,9 @@ func (u *Users) lookup(name string) (*Account, error) {
 		return u.Lookup(name)
 	}
 	found, err := user.Lookup(name)
+	if _, unknown := errors.AsType[user.UnknownUserError](err); unknown {
+		return u.ask(name)
+	}
 	if err != nil {
 		return nil, err
 	}

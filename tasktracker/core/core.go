@@ -184,6 +184,7 @@ type Core struct {
 	state        *disk   // of Config.Dir, which may be one of them
 	allDisks     []*disk // disks and state
 	diskFailures int     // failures of all disks so far
+	machine      machine
 
 	jobs     map[wire.JobID]*job
 	attempts map[wire.AttemptID]*attempt // of live jobs, also final attempts
@@ -268,6 +269,8 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.healthChecked(ev)
 	case DiskProbed:
 		c.diskProbed(ev)
+	case MachineMeasured:
+		c.machineMeasured(ev)
 	case Stop:
 		c.stops = true
 		c.sendCapacity()

@@ -118,6 +118,12 @@ type (
 		Unhealthy string // why this machine is unhealthy; empty: it is healthy
 	}
 
+	// MachineMeasured has the load of this machine, and the space on its disks.
+	MachineMeasured struct {
+		Load   float64 // 0: not known
+		Spaces []Space
+	}
+
 	// Stop says that this process ends. Nothing follows.
 	Stop struct{}
 
@@ -128,23 +134,30 @@ type (
 	}
 )
 
-func (Tick) event()          {}
-func (StreamUp) event()      {}
-func (StreamDown) event()    {}
-func (FromLeader) event()    {}
-func (NonceRead) event()     {}
-func (FromWorker) event()    {}
-func (WorkerExited) event()  {}
-func (LogRead) event()       {}
-func (FetchDone) event()     {}
-func (MergeDone) event()     {}
-func (Exceeded) event()      {}
-func (Recorded) event()      {}
-func (Restored) event()      {}
-func (RestoreEnded) event()  {}
-func (DiskProbed) event()    {}
-func (HealthChecked) event() {}
-func (Stop) event()          {}
+// Space is the space on a disk, in bytes.
+type Space struct {
+	Disk        int
+	Free, Total int64
+}
+
+func (Tick) event()            {}
+func (StreamUp) event()        {}
+func (StreamDown) event()      {}
+func (FromLeader) event()      {}
+func (NonceRead) event()       {}
+func (FromWorker) event()      {}
+func (WorkerExited) event()    {}
+func (LogRead) event()         {}
+func (FetchDone) event()       {}
+func (MergeDone) event()       {}
+func (Exceeded) event()        {}
+func (Recorded) event()        {}
+func (Restored) event()        {}
+func (RestoreEnded) event()    {}
+func (DiskProbed) event()      {}
+func (HealthChecked) event()   {}
+func (MachineMeasured) event() {}
+func (Stop) event()            {}
 
 // Command is an action for the caller. The set is closed.
 type Command interface{ command() }

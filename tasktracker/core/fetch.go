@@ -150,6 +150,7 @@ func (c *Core) fetchDone(ev FetchDone) {
 		c.addFetched(f.entry, f, ev.Segment, ev.Records)
 	case f.entry != nil:
 		c.releaseLookup(f)
+		c.machine.failedFetches++
 		c.fetchFailed(f, ev)
 		c.forgetUnreachable(f.job, f.output.Map)
 	case ev.Error == "":

@@ -192,7 +192,7 @@ func (c *Core) sendProgress() {
 		}
 	}
 	c.unreported = nil
-	heartbeat := &wire.Heartbeat{Rate: c.fetchMeter.rate(c.cfg.FetchRate), Awaited: c.awaited()}
+	heartbeat := &wire.Heartbeat{Rate: c.fetchMeter.rate(c.cfg.FetchRate), Awaited: c.awaited(), Machine: c.machine.take(c)}
 	for _, a := range c.active {
 		if !a.job.dropped {
 			heartbeat.Attempts = append(heartbeat.Attempts, *a.report())

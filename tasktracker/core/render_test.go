@@ -133,6 +133,9 @@ func renderMessage(m wire.Message) string {
 		for _, a := range m.Awaited {
 			text += fmt.Sprintf(" job%d awaits %v", a.Job.N, a.Trackers)
 		}
+		if x := m.Machine; x != nil {
+			text += fmt.Sprintf(" load=%v failed-fetches=%d %+v", x.Load, x.FailedFetches, x.Disks)
+		}
 		return text
 	case *wire.Report:
 		return "report" + renderReports([]wire.Report{*m})

@@ -122,6 +122,8 @@ func (s *scenario) event(a args) Event {
 		return Stop{}
 	case "health":
 		return HealthChecked{Unhealthy: a.text("unhealthy")}
+	case "measured":
+		return MachineMeasured{Load: float64(a.int("load", 0)), Spaces: []Space{{Disk: 0, Free: int64(a.int("free", 0)), Total: int64(a.int("total", 0))}}}
 	case "probed":
 		return DiskProbed{Disk: a.int("disk", 0), Error: a.text("error")}
 	case "exited":

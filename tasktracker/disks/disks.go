@@ -92,6 +92,15 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail * uint64(st.Bsize)), nil
 }
 
+// totalBytes returns the size of the disk of a directory; 0: not known.
+func totalBytes(dir string) int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0
+	}
+	return int64(st.Blocks * uint64(st.Bsize))
+}
+
 // BadAtStart returns the disks that were bad at the start, by index. Call it after RemoveJobs.
 func (s *Set) BadAtStart() map[int]error { return s.badAtStart }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,6 +60,8 @@ type SpaceGuard struct {
 
 // space is what SpaceGuard has seen of a disk.
 type space struct {
+	last atomic.Pointer[core.Space] // what Watch measured last; nil: nothing yet
+
 	mu     sync.Mutex               // held by findFiller
 	free   int64                    // a moment ago
 	began  map[wire.AttemptID]int64 // free bytes when an attempt began
@@ -133,6 +136,7 @@ func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 	defer tick.Stop()
 	for {
 		if free, err := r.Disks.cfg.Free(path); err == nil && r.Disks.opened(path) != nil {
+			r.space(disk).last.Store(&core.Space{Disk: disk, Free: free, Total: totalBytes(path)})
 			r.note(disk, free)
 			if free < lowFree {
 				r.freeSpace(ctx, disk, path)
@@ -144,6 +148,16 @@ func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 			return
 		}
 	}
+}
+
+// Spaces returns what Watch measured last on some disks. It does not wait for a disk.
+func (r *SpaceGuard) Spaces(disks int) (all []core.Space) {
+	for i := range disks {
+		if s := r.space(i).last.Load(); s != nil {
+			all = append(all, *s)
+		}
+	}
+	return all
 }
 
 // note notes how much space is free on a disk, for the attempts that began since the last call.

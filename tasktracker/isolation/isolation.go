@@ -14,9 +14,12 @@
 //	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
 //
 // Directories of Config.Hidden are covered where one of these contains them, and those of Config.Kept are read-only. A submission that names
-// a path in them is refused. A job writes in the directory around its output, so this may be no directory of
+// a path in them is refused. The same holds for directories of other daemons and their keys, by the names of files.
+//
+// A job writes in the directory around its output, so this may be no directory of
 // the system, not the home directory of the daemon's account, and none with that directory in it: the account
-// executes scripts there, which need not exist yet.
+// executes scripts there, which need not exist yet. With Config.Outputs, it must be in one of them. No job may name a directory of
+// temporary files itself: programs outside of namespaces have sockets there. Sockets below other paths are covered.
 //
 // The network is the machine's. Access to files is the daemon's: the user is the same, unless Worker.Account is set.
 //
@@ -66,11 +69,17 @@ const (
 	User      Level = "user"      // Namespace, and each worker has the account of the job's owner
 )
 
+// MaxTasks is the most threads of all processes of a worker, or of all jobs of an account. Without control groups,
+// it keeps a job that starts processes without end from using up those of the machine.
+const MaxTasks = 16384
+
 // Config configures what all workers of a daemon see.
 type Config struct {
 	Hidden []string // directories and files of daemons: data, keys
 	Shown  []string // more paths that all jobs may read
 	Home   string   // home directory of the daemon's account; empty: unknown
+
+	Outputs []string // directories below which jobs may have their outputs; empty: see the package comment
 
 	// Replaced are files that are replaced, such as logs and ticket files. A cover of Hidden cannot hide the new file
 	// from a worker that runs, so no input may have one in it.

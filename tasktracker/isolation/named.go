@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
@@ -100,9 +99,19 @@ func (p *planner) input(url string, replaced []string) error {
 	if dir := neverRead(real); dir != "" && !p.isShown(real) {
 		return fmt.Errorf("input %s is in %s, which has processes, devices and sockets of the machine (-isolation namespace): only -job-paths of the task tracker can show it", url, dir)
 	}
+	if p.isTemp(real) {
+		return fmt.Errorf("input %s is all of %s, where programs have sockets (-isolation namespace): name files or directories in it", url, real)
+	}
 	// An input that does not exist is the job's own error.
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
+	info, err := os.Lstat(real)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("input %s: %w", url, err)
+	case err == nil && info.Mode()&fs.ModeSocket != 0:
+		return fmt.Errorf("input %s is a socket, which jobs cannot use (-isolation namespace)", url)
+	}
+	if err := p.apart(real); err != nil {
+		return fmt.Errorf("input %s is %w", url, err)
 	}
 	for _, file := range replaced {
 		if f, _, err := p.resolve(file); err == nil && within(f, real) {
@@ -119,79 +128,6 @@ func neverRead(real string) string {
 		if within(real, dir) && !within(real, "/dev/shm") {
 			return dir
 		}
-	}
-	return ""
-}
-
-// output makes the directory around an output and lets the worker write there.
-func (p *planner) output(url string) error {
-	path, err := local.Path(url)
-	if err != nil {
-		return nil
-	}
-	parent, found, err := p.resolve(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("output %s: %w", url, err)
-	}
-	if p.ofSession(parent) {
-		return nil
-	}
-	if dir := p.hides(parent); dir != "" {
-		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
-	}
-	if reason := forbidden(parent, p.daemonHome); reason != "" {
-		other := "another directory"
-		if parent == p.daemonHome {
-			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
-		}
-		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
-	}
-	if slices.Contains(p.kept, parent) {
-		return fmt.Errorf("output %s is in %s, where programs of the task tracker are: jobs cannot write there (-isolation namespace): choose another directory", url, parent)
-	}
-	if file := p.hiddenFile(parent); file != "" {
-		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)
-	}
-	if !found {
-		if err := os.MkdirAll(parent, 0o777); err != nil {
-			return fmt.Errorf("output %s: %w", url, err)
-		}
-	}
-	return p.show(filepath.Dir(path), true)
-}
-
-// hiddenFile returns a hidden file below a directory, or "". A cover does not protect a file that its daemon
-// replaces, such as a log.
-func (p *planner) hiddenFile(dir string) string {
-	for _, path := range p.hidden {
-		if info, err := os.Lstat(path); err == nil && !info.IsDir() && within(path, dir) {
-			return path
-		}
-	}
-	return ""
-}
-
-// forbidden returns why no job may write in a directory, or "": in some, there are programs that other accounts or
-// the daemon's account execute or read, or a job could put some there, such as .profile.
-func forbidden(dir, home string) string {
-	const ofSystem = "is a directory of the system"
-	if dir == "/" || dir == "/home" || dir == "/var" {
-		return ofSystem
-	}
-	if home != "" {
-		switch rest, below := strings.CutPrefix(dir, home+"/"); {
-		case dir == home:
-			return "is the home directory of the task tracker's account"
-		case below && strings.HasPrefix(rest, "."):
-			return "is in the home directory of the task tracker's account and begins with a dot"
-		case below:
-			return ""
-		case within(home, dir):
-			return "has the home directory of the task tracker's account in it"
-		}
-	}
-	if !strings.HasPrefix(dir, "/dev/shm/") && slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) }) {
-		return ofSystem
 	}
 	return ""
 }

@@ -41,6 +41,9 @@ type planner struct {
 	named      bool                  // the submission names the paths that are added
 	hidden     []string              // without symbolic links
 	kept       []string              // directories of Config.Kept, without symbolic links
+	outputs    []string              // directories of Config.Outputs, without symbolic links
+	temp       []string              // directories for temporary files, without symbolic links
+	sockets    []string              // below paths that the submission names
 	own        string                // the submission's staging directory, may be in hidden; empty: not local
 	session    string                // of the driver that made the submission, in the staging directory; empty: none, or not local
 	links      map[string]enter.Step // by At
@@ -68,12 +71,17 @@ func (c *Config) Plan(w *Worker) (*enter.Plan, error) {
 			p.hidden = append(p.hidden, real)
 		}
 	}
-	for _, dir := range c.Kept {
-		real, _, err := p.resolve(dir)
-		if err != nil {
-			return nil, err
+	for _, list := range []struct {
+		from []string
+		to   *[]string
+	}{{c.Kept, &p.kept}, {c.Outputs, &p.outputs}, {[]string{"/tmp", "/var/tmp", "/dev/shm", os.TempDir()}, &p.temp}} {
+		for _, dir := range list.from {
+			real, _, err := p.resolve(dir)
+			if err != nil {
+				return nil, err
+			}
+			*list.to = append(*list.to, real)
 		}
-		p.kept = append(p.kept, real)
 	}
 	if err := p.system(c); err != nil {
 		return nil, err
@@ -85,7 +93,7 @@ func (c *Config) Plan(w *Worker) (*enter.Plan, error) {
 	if err := w.Account.Do(func() error { return p.submission(sub, c.Replaced) }); err != nil {
 		return nil, err
 	}
-	return &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), User: w.Account.User(), Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
+	return &enter.Plan{UID: os.Geteuid(), GID: os.Getegid(), User: w.Account.User(), Root: w.Dir, Dir: w.Dir, Tasks: MaxTasks, Steps: p.steps()}, nil
 }
 
 // setHome sets the home directory that the worker sees empty.
@@ -104,10 +112,16 @@ func (p *planner) setHome(dir string) error {
 // secretFiles are files of the system that only root's programs need.
 var secretFiles = []string{"/etc/gshadow", "/etc/krb5.keytab", "/etc/quern", "/etc/shadow", "/etc/ssh", "/etc/ssl/private"}
 
+// rootFiles are directories of the system that other users cannot read.
+var rootFiles = []string{"/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing"}
+
 // allHidden returns what no job may see. In the home directory of the daemon's account all entries that begin
 // with a dot are hidden, because they have keys and scripts.
 func (c *Config) allHidden() []string {
 	hidden := append(slices.Clone(c.Hidden), secretFiles...)
+	if os.Geteuid() == 0 {
+		hidden = append(hidden, rootFiles...)
+	}
 	if c.Home == "" || c.Home == "/" {
 		return hidden
 	}
@@ -257,8 +271,9 @@ func (p *planner) steps() []enter.Step {
 	for name, target := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
 		p.links["/dev/"+name] = enter.Step{Kind: enter.Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
 	}
-	for _, hidden := range p.hidden {
-		p.pin(hidden)
+	hidden := slices.Concat(p.hidden, p.sockets)
+	for _, path := range hidden {
+		p.pin(path)
 	}
 	p.keep()
 	var shown []enter.Step
@@ -278,7 +293,7 @@ func (p *planner) steps() []enter.Step {
 	byPath := func(a, b enter.Step) int { return strings.Compare(a.At, b.At) }
 	slices.SortFunc(shown, byPath)
 	steps = append(steps, shown...)
-	for _, dir := range p.hidden {
+	for _, dir := range hidden {
 		if info, err := os.Lstat(dir); err == nil && p.isShown(dir) {
 			if info.IsDir() {
 				steps = append(steps, enter.Step{Kind: enter.Empty, At: dir})

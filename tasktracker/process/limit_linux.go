@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // measureEvery is the period of measurements.
@@ -205,4 +207,17 @@ func residentMemory(pid int) (bytes int64, ok bool) {
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	// A process that is not reaped yet has no memory.
 	return pages * int64(os.Getpagesize()), err == nil && fields[0] != "0"
+}
+
+// limitTasks limits the threads of a worker in a user namespace of its own, between measurements; 0: no more than at its
+// start. A group limits them, too, but there may be none.
+func limitTasks(pid, most int) {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &limit); err != nil {
+		return // it has ended
+	}
+	if limit.Cur = limit.Max; most > 0 {
+		limit.Cur = min(uint64(most), limit.Max)
+	}
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil) // measurements limit them, too
 }

@@ -10,3 +10,5 @@ func (*meter) forget(*process)                      {}
 
 // LimitsInForce lists no limits on this system.
 func LimitsInForce(Limits) string { return "no limits but the machine's" }
+
+func limitTasks(int, int) {}

@@ -200,7 +200,7 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 		}
 		return cmd
 	}
-	w := &process{contained: p.cfg.Contain, max: p.cfg.Maximum, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
+	w := &process{contained: p.cfg.Contain, counted: plan != nil && program.Account == nil, max: p.cfg.Maximum, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
 		return errors.Join(trackerIn.Close(), trackerOut.Close())
 	})}
 	if w.cmd, w.group, w.forget, err = p.groups.start(command); err != nil {
@@ -231,6 +231,7 @@ func localPath(program string) (string, error) {
 // process is a worker process.
 type process struct {
 	contained bool // see Config.Contain
+	counted   bool // the system counts its threads apart from those of other workers
 	max       Maximum
 	meter     *meter
 	cmd       *exec.Cmd
@@ -318,6 +319,9 @@ func (w *process) Limit(job core.Limit, exceeded func(reason string)) {
 	var err error
 	if !reaped {
 		err = w.group.Limit(w.pid(), limit.group())
+		if w.counted {
+			limitTasks(w.pid(), limit.group().Tasks)
+		}
 	}
 	w.limiting.Unlock()
 	if err != nil && w.max.limitsCores() {

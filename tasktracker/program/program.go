@@ -7,7 +7,8 @@
 // its content and length cannot change. All memfds of a tracker together have
 // maxMemory bytes at most. Beyond that, and where the system forbids to execute a memfd
 // (vm.memfd_noexec, or a security module such as SELinux), a copy is a file that is removed before it
-// is written. The first copy tries out what the security modules permit.
+// is written. The first copy tries out what the security modules permit. A program with more than
+// jobfile.MaxSize bytes is not copied.
 //
 // A job that runs with this process's user can change such a file by its descriptor, once no worker executes it. So only
 // submissions of one owner share a copy.
@@ -50,6 +51,7 @@ import (
 	"sync"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -297,6 +299,9 @@ func (p *Store) makeCopy(prog *program, in dfs.File, from string) {
 // copy copies an executable, and checks its hash while it does so.
 func (p *Store) copy(prog *program, in dfs.File, from string) (err error) {
 	size := in.Info().Size
+	if err := jobfile.CheckSize(from, size); err != nil {
+		return err
+	}
 	permitted := p.memfds()
 	p.limitUnused(max(maxMemory-size, 0), maxUnused)
 	p.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -87,6 +88,20 @@ func TestCopies(t *testing.T) {
 			t.Errorf("run the copy: %v", err)
 		}
 		exe.Close()
+	}
+}
+
+// TestTooLarge: a program that is too large is not copied.
+func TestTooLarge(t *testing.T) {
+	dir := t.TempDir()
+	staging, digest := stage(t)
+	if err := os.Truncate(strings.TrimPrefix(staging, "file://")+"/program", jobfile.MaxSize+1); err != nil {
+		t.Skipf("no large files here: %v", err)
+	}
+	p := New(dir, local.New(), false, nil, permitted)
+	_, _, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
+	if !errors.Is(err, jobfile.ErrTooLarge) {
+		t.Errorf("the copy of a large program: %v", err)
 	}
 }
 

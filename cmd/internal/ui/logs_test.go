@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,37 +11,63 @@ import (
 	"testing"
 )
 
+// textLog has the text that an attempt has written.
+type textLog string
+
+func (l textLog) open(_ context.Context, job, attempt, stream string, part Part) (*Log, error) {
+	if attempt == "gone" {
+		return nil, errors.New("the tracker does not answer")
+	}
+	text := string(l)
+	from := part.From
+	if part.Tail > 0 {
+		from = max(0, int64(len(text))-part.Tail)
+	}
+	return &Log{io.NopCloser(strings.NewReader(text[from:])), int64(len(text)), stream == "stdout"}, nil
+}
+
 // TestLogs: a log is text for the browser, whatever a job has written. The proxy asks for no other streams.
 func TestLogs(t *testing.T) {
 	const hostile = "<script>alert(1)</script>"
-	h := newPages(Config{Log: func(_ context.Context, job, attempt, stream string) (io.ReadCloser, error) {
-		if attempt == "gone" {
-			return nil, errors.New("the tracker does not answer")
-		}
-		return io.NopCloser(strings.NewReader(job + " " + attempt + " " + stream + " " + hostile)), nil
-	}})
+	h := withLogs(Config{Pages: http.NotFoundHandler(), Log: textLog(hostile).open})
 	get := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "text/plain") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: content type %q, %v", path, got, w.Header())
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/job_7_0001/attempts/"+path, nil))
+		if got := w.Header(); !strings.HasPrefix(got.Get("Content-Type"), "text/plain") || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
+			t.Errorf("%s: %v", path, got)
 		}
 		return w
 	}
-	w := get("/jobs/job_7_0001/attempts/attempt_1/stderr")
-	if want := "job_7_0001 attempt_1 stderr " + hostile; w.Body.String() != want || w.Header().Get("Refresh") != "" {
-		t.Errorf("got %q with Refresh %q, want %q", w.Body, w.Header().Get("Refresh"), want)
+	for path, want := range map[string]struct {
+		status                        int
+		body, refresh, ended, written string
+	}{
+		"attempt_1/stderr/text":         {200, hostile, "", "false", "25"},
+		"attempt_1/stderr/text?follow":  {200, hostile, "2", "false", "25"},
+		"attempt_1/stdout/text?follow":  {200, hostile, "", "true", "25"},
+		"attempt_1/stderr/text?tail=9":  {200, "</script>", "", "false", "25"},
+		"attempt_1/stderr/text?from=8":  {200, hostile[8:], "", "false", "25"},
+		"attempt_1/stderr/text?from=25": {200, "", "", "false", "25"},
+		"attempt_1/stderr/text?from=-1": {400, "from must be a number of bytes, got \"-1\"\n", "", "", ""},
+		"attempt_1/secrets/text":        {404, "an attempt has the logs stdout and stderr, not \"secrets\"\n", "", "", ""},
+		"gone/stderr/text":              {502, "mrsubmit: the tracker does not answer\n", "", "", ""},
+	} {
+		w := get(path)
+		got := w.Header()
+		if w.Code != want.status || w.Body.String() != want.body || got.Get("Refresh") != want.refresh || got.Get("Log-Ended") != want.ended || got.Get("Log-End") != want.written {
+			t.Errorf("%s: %d %q, %v", path, w.Code, w.Body, got)
+		}
 	}
-	if !strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'none'; sandbox") {
-		t.Errorf("the policy is %q", w.Header().Get("Content-Security-Policy"))
-	}
-	if w := get("/jobs/job_7_0001/attempts/attempt_1/stdout?follow"); w.Header().Get("Refresh") != "2" {
-		t.Error("a followed log is not loaded again")
-	}
-	if w := get("/jobs/job_7_0001/attempts/attempt_1/secrets"); w.Code != http.StatusNotFound {
-		t.Errorf("an unknown stream: status %d", w.Code)
-	}
-	if w := get("/jobs/job_7_0001/attempts/gone/stdout"); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "does not answer") {
-		t.Errorf("a silent tracker: status %d, %q", w.Code, w.Body)
+}
+
+// TestLongLog: a browser that is far behind gets the end of a log.
+func TestLongLog(t *testing.T) {
+	long := textLog(strings.Repeat("x", 3*logBytes) + "end")
+	for _, query := range []string{"", "?from=0", "?from=5", fmt.Sprintf("?from=%d", 2*logBytes)} {
+		w := httptest.NewRecorder()
+		withLogs(Config{Pages: http.NotFoundHandler(), Log: long.open}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/j/attempts/a/stderr/text"+query, nil))
+		if n := w.Body.Len(); n > logBytes+3 || n < logBytes || !strings.HasSuffix(w.Body.String(), "end") {
+			t.Errorf("%q: %d bytes", query, n)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // start runs a proxy of a cluster with these job trackers; the first is the known one.
 func start(t *testing.T, first string) *Proxy {
 	t.Helper()
-	p, err := Listen(0, Config{Leader: func(context.Context) (string, error) { return first, nil }, Transport: new(http.Transport)})
+	p, err := Listen(0, Config{Pages: Forward(Cluster{Leader: func(context.Context) (string, error) { return first, nil }, Transport: new(http.Transport)})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +103,81 @@ func TestAdmission(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a change: status %d", answer.StatusCode)
+	}
+}
+
+// TestChange: the proxy passes on the one change that pages have, if the browser says that it comes from the
+// pages. A follower sends it to the leader, with the whole body and the leader's address as the origin.
+func TestChange(t *testing.T) {
+	const form = "scheduler=fifo&token=t"
+	leader := jobTracker(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost && (err != nil || string(body) != form || r.Header.Get("Origin") != "http://"+r.Host) {
+			t.Errorf("the leader got %q from %q: %v", body, r.Header.Get("Origin"), err)
+		}
+		io.WriteString(w, r.Method+" "+r.URL.Path)
+	})
+	p := start(t, jobTracker(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+leader+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	at, err := url.Parse(p.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := "http://" + at.Host
+	user := browser(t)
+	get(t, user, p.URL(), "")
+	for _, c := range []struct {
+		client                     *http.Client
+		method, path, origin, body string
+		want                       int
+	}{
+		{user, http.MethodPost, "/scheduler", own, form, http.StatusOK},
+		{user, http.MethodPost, "/scheduler", "", form, http.StatusForbidden},
+		{user, http.MethodPost, "/scheduler", "null", form, http.StatusForbidden},
+		{user, http.MethodPost, "/scheduler", "http://evil.example", form, http.StatusForbidden},
+		{user, http.MethodPost, "/scheduler", strings.Replace(own, "http", "https", 1), form, http.StatusForbidden},
+		{user, http.MethodPost, "/scheduler", own, strings.Repeat("x", maxChange+1), http.StatusBadRequest},
+		{browser(t), http.MethodPost, "/scheduler", own, form, http.StatusForbidden}, // without the cookie
+		{user, http.MethodPost, "/scheduler/", own, form, http.StatusMethodNotAllowed},
+		{user, http.MethodPost, "/v1/cluster/scheduling", own, form, http.StatusMethodNotAllowed},
+		{user, http.MethodPost, "/v1/jobs/job_7_0001/kill", own, form, http.StatusMethodNotAllowed},
+		{user, http.MethodPut, "/scheduler", own, form, http.StatusMethodNotAllowed},
+		{user, http.MethodDelete, "/scheduler", own, form, http.StatusMethodNotAllowed},
+	} {
+		r, err := http.NewRequest(c.method, own+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		answer, err := c.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != c.want {
+			t.Errorf("%s %s from %q: status %d, want %d", c.method, c.path, c.origin, answer.StatusCode, c.want)
+		}
+	}
+}
+
+// TestTwoProxies: a browser can show two clusters. It sends the cookies of a host to all its ports.
+func TestTwoProxies(t *testing.T) {
+	user := browser(t)
+	var all []*Proxy
+	for range 2 {
+		p := start(t, jobTracker(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page") }))
+		if status, _ := get(t, user, p.URL(), ""); status != http.StatusOK {
+			t.Errorf("with the token: status %d", status)
+		}
+		all = append(all, p)
+	}
+	for i, p := range all {
+		if status, _ := get(t, user, "http://"+p.listener.Addr().String()+"/jobs", ""); status != http.StatusOK {
+			t.Errorf("proxy %d: status %d", i, status)
+		}
 	}
 }
 

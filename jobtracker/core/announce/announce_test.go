@@ -32,9 +32,9 @@ func newCluster(t fataler, jobs, maps, trackers int) *cluster {
 	for n := range jobs {
 		current := make(map[int]wire.MapOutput)
 		c.current = append(c.current, current)
-		c.logs = append(c.logs, NewLog(wire.JobID{N: n}, maps, encoder, func(m int) (wire.MapOutput, bool) {
+		c.logs = append(c.logs, NewLog(wire.JobID{N: n}, maps, encoder, func(m int) (wire.MapOutput, int32, bool) {
 			o, ok := current[m]
-			return o, ok
+			return o, int32((m + o.Attempt) % 7), ok
 		}))
 	}
 	for range trackers {
@@ -48,7 +48,7 @@ func (c *cluster) choose(job, m, attempt int) {
 	server := fmt.Sprintf("t%d", (m+attempt)%7)
 	o := wire.MapOutput{Map: m, Attempt: attempt, Tracker: server, Addr: server + ":1", Digest: uint64(attempt), Bytes: 1 << 20}
 	c.current[job][m] = o
-	c.logs[job].Add(o)
+	c.logs[job].Add(m, o.Sum())
 }
 
 func (c *cluster) withdraw(job, m int) {

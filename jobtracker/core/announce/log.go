@@ -31,7 +31,7 @@ import (
 type Log struct {
 	job     wire.JobID
 	maps    int
-	current func(m int) (wire.MapOutput, bool) // the output of a map at this moment
+	current func(m int) (wire.MapOutput, int32, bool)
 	encoder *wire.OutputEncoder
 	encoded int // outputs encoded so far
 	pages   []page
@@ -63,25 +63,25 @@ const recentPieces = 4
 // ones gets their pages.
 const minJournal = 4 * wire.OutputsPage
 
-// NewLog makes the log of a job with a number of maps. current returns a map's output; false: it has none. Logs may
-// share an encoder.
-func NewLog(job wire.JobID, n int, encoder *wire.OutputEncoder, current func(m int) (wire.MapOutput, bool)) *Log {
+// NewLog makes the log of a job with a number of maps. current returns a map's output, and the number of the
+// place where it is, as for wire.OutputEncoder.AddAt; false: it has none. Logs may share an encoder.
+func NewLog(job wire.JobID, n int, encoder *wire.OutputEncoder, current func(m int) (o wire.MapOutput, place int32, ok bool)) *Log {
 	return &Log{
 		job: job, maps: n, current: current, encoder: encoder, readers: make(map[int]*Reader),
 		pages: make([]page, (n+wire.OutputsPage-1)/wire.OutputsPage),
 	}
 }
 
-// Add announces a new output of a map, which had none.
-func (l *Log) Add(o wire.MapOutput) {
-	p := l.changed(o.Map)
+// Add announces a new output of a map, which had none. sum is its wire.MapOutput.Sum.
+func (l *Log) Add(m int, sum uint64) {
+	p := l.changed(m)
 	p.outputs++
 	if l.sums == nil {
 		l.sums, l.journal = make([]uint64, l.maps), make([]int32, 0, min(l.maps, 2*minJournal))
 	}
-	l.sums[o.Map] = o.Sum()
-	p.sum += l.sums[o.Map]
-	l.journal = append(l.journal, int32(o.Map))
+	l.sums[m] = sum
+	p.sum += sum
+	l.journal = append(l.journal, int32(m))
 	if len(l.journal) == 2*minJournal {
 		l.shorten(minJournal)
 	}
@@ -143,8 +143,12 @@ func (l *Log) Reader(tracker int) *Reader { return l.readers[tracker] }
 
 func (l *Log) encode(maps func(yield func(m int) bool)) wire.OutputList {
 	for m := range maps {
-		if o, ok := l.current(m); ok {
+		switch o, place, ok := l.current(m); {
+		case !ok:
+		case o.GivenUp:
 			l.encoder.Add(&o)
+		default:
+			l.encoder.AddAt(&o, place)
 		}
 	}
 	n := l.encoder.Len()

@@ -40,7 +40,7 @@
 // Invariants
 //
 //	A1  After a round no map slot is free, or no job is in the line of maps, except jobs of groups
-//	    that are full or have no room. A job that waits beside free slots is deferred or shut out, has maps set aside, or
+//	    that are full or have no room, or the round was not allowed more launches. A job that waits beside free slots is deferred or shut out, has maps set aside, or
 //	    may take no more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
@@ -97,6 +97,7 @@
 package assign
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -173,6 +174,8 @@ type Assigner struct {
 	unchecked   taskset.Set // trackers with a free map slot that may be local to maps, see A2
 	unclaimed   taskset.Set // trackers with a free map slot that is local to no pending map
 
+	manyPlaces    int        // updateLines places so many jobs together
+	launches      int        // how many more tasks rounds may launch, see AllowLaunches
 	cursor        int        // index of the tracker at which the next search begins
 	round         int        // number of this AssignMaps
 	pass          int        // number of this pass; a round has a strict one and another
@@ -218,7 +221,7 @@ type phase struct {
 // New makes an Assigner without jobs and trackers. Without another plan, it drops queues after
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
-	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a := &Assigner{cluster: c, queueLifetime: queueLifetime, launches: math.MaxInt, manyPlaces: 1024, nodes: make(map[string]*node), racks: make(map[string]int32)}
 	a.classes, a.groups, a.uses = []*class{new(class)}, make(map[groupKey]int32), make(map[string]*poolUse)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
@@ -249,6 +252,7 @@ type Job struct {
 	usedSlots   [2]int
 	planShare   [2]PlanShare // in the last plan with this job
 	queued      [2]int       // tasks in trackers' queues
+	toLaunch    [2]int32     // its part of PoolUse.Waiting
 	mayRun      bool         // as updateLines last computed it
 	group       int32        // see group; as updatePools last computed it
 	usesAnySlot bool         // it may take map slots without a queue, as updateLines last computed it

@@ -12,7 +12,7 @@ import (
 // TestRandomWorlds makes random changes to jobs, trackers, plans and pools. After each round it
 // compares the Assigner's state with a simple computation, and checks the invariants.
 func TestRandomWorlds(t *testing.T) {
-	launched, reduced, deferred, aside, queued, saved, left := 0, 0, 0, 0, 0, 0, 0
+	launched, reduced, deferred, aside, queued, saved, exhausted, left := 0, 0, 0, 0, 0, 0, 0, 0
 	for seed := range uint64(151) {
 		if seed == 150 {
 			seed = 3345 // a reduce ends a saving, and then a job that was shut out has a free slot
@@ -27,11 +27,11 @@ func TestRandomWorlds(t *testing.T) {
 			}
 		}
 		launched, reduced, deferred, aside = launched+w.launched, reduced+w.reduced, deferred+w.deferred, aside+w.aside
-		queued, saved, left = queued+w.queued, saved+w.saved, left+w.idle.left
+		queued, saved, exhausted, left = queued+w.queued, saved+w.saved, exhausted+w.exhausted, left+w.idle.left
 	}
-	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue, %d times a tracker saved, %d times a job had left slots",
-		launched, reduced, deferred, aside, queued, saved, left)
-	if min(launched, reduced, deferred, aside, queued, saved, left) < 100 {
+	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue, %d times a tracker saved, %d rounds exhausted, %d times a job had left slots",
+		launched, reduced, deferred, aside, queued, saved, exhausted, left)
+	if min(launched, reduced, deferred, aside, queued, saved, exhausted, left) < 100 {
 		t.Error("too few events")
 	}
 }

@@ -199,10 +199,29 @@ func (s *line) beginTurns(tracker int32) iter.Seq[int32] {
 	}
 }
 
+// onlyDeferred returns the group with deferred jobs if there is one such group, else nil.
+func (s *line) onlyDeferred() (only *group) {
+	for _, g := range s.groups {
+		switch {
+		case len(g.deferred) == 0:
+		case only != nil:
+			return nil
+		default:
+			only = g
+		}
+	}
+	return only
+}
+
 // deferredInOrder yields the deferred jobs of groups that are not full, in order; with recheck, only
 // of groups that are to be looked at again. The loop must not change the line.
 func (s *line) deferredInOrder(recheck bool) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
+		if g := s.onlyDeferred(); g != nil {
+			for i := 0; i < len(g.deferred) && !g.full && (g.recheck || !recheck) && yield(g.deferred[i]); i++ {
+			}
+			return
+		}
 		clear(s.turns)
 		for {
 			best, from := int32(-1), 0

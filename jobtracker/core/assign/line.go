@@ -2,7 +2,8 @@ package assign
 
 import (
 	"slices"
-	"sort"
+
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
 // position is a job's sort key in the line of a phase. The zero position means that the job is not
@@ -77,6 +78,55 @@ func (s *line) place(j *Job, to position) bool {
 	return list != nil && !to.deferred
 }
 
+// placeAll moves many jobs to where they belong: each list is sorted once. It reports whether any moved and is in
+// line.
+func (s *line) placeAll(jobs []*Job, where func(j *Job) position) (joined bool) {
+	var moves []move
+	var moving taskset.Set
+	for _, j := range jobs {
+		if to := where(j); s.of(j) != to && moving.Add(int(j.index)) {
+			moves = append(moves, move{j, to})
+			joined = joined || to.inLine && !to.deferred
+		}
+	}
+	if len(moves) == 0 {
+		return false
+	}
+	for _, m := range moves {
+		if more := int(m.job.index) + 1 - len(s.positions); more > 0 {
+			s.positions = append(s.positions, make([]position, more)...)
+		}
+	}
+	for _, g := range s.groups {
+		for _, list := range []*[]int32{&g.order, &g.deferred} {
+			*list = slices.DeleteFunc(*list, func(index int32) bool { return moving.Has(int(index)) })
+		}
+	}
+	grown := make(map[*[]int32]bool)
+	for _, m := range moves {
+		s.positions[m.job.index] = m.to
+		if list := s.list(m.to); list != nil {
+			*list, grown[list] = append(*list, m.job.index), true
+		}
+	}
+	for list := range grown {
+		slices.SortFunc(*list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
+	}
+	s.open = 0
+	for _, g := range s.groups {
+		if !g.full {
+			s.open += len(g.order)
+		}
+	}
+	return joined
+}
+
+// move is a change of a job's position.
+type move struct {
+	job *Job
+	to  position
+}
+
 // count counts a job that joins or leaves a group.
 func (s *line) count(at position, n int) {
 	if !at.deferred && !s.groups[at.group].full {
@@ -109,7 +159,15 @@ func (s *line) list(x position) *[]int32 {
 
 // find returns the index of a position in a list, or where to insert it.
 func (s *line) find(list []int32, x *position) int {
-	return sort.Search(len(list), func(i int) bool { return s.positions[list[i]].compare(x) >= 0 })
+	low, high := 0, len(list)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); s.positions[list[mid]].compare(x) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
@@ -156,11 +214,15 @@ func (a *Assigner) InLine(phase int) []*Job {
 // positionOf computes a job's position in the plan in force. Jobs that are not in the plan come
 // after the others, in order of arrival.
 func (a *Assigner) positionOf(phase int, j *Job) position {
+	return a.position(phase, j, a.ToLaunch(phase, j))
+}
+
+func (a *Assigner) position(phase int, j *Job, toLaunch int) position {
 	reserved, queued := 0, 0
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.mayRun || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayRun || phase == Map && j.shutOut || toLaunch <= reserved+queued {
 		return position{}
 	}
 	x, _ := a.PlanShare(phase, j)
@@ -208,11 +270,13 @@ func (a *Assigner) updateLines() {
 		}
 	}
 	a.updatePools()
+	many := len(a.changed) >= a.manyPlaces
 	for k := 0; k < len(a.changed); k++ {
 		j := a.changed[k]
 		j.changed = false
 		a.placed++
-		j.mayRun = a.mayRun(j)
+		runnable := a.cluster.Runnable(j)
+		j.mayRun = runnable && !j.barred
 		if !j.mayRun {
 			a.recall(j) // else it would still get local slots
 		}
@@ -222,12 +286,25 @@ func (a *Assigner) updateLines() {
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
-			if !j.mayRun || a.ToLaunch(i, j) == 0 {
+			toLaunch := 0
+			if runnable {
+				toLaunch = a.ToLaunch(i, j)
+			}
+			if !j.mayRun || toLaunch == 0 {
 				j.waits[i] = false
 			}
-			if a.phases[i].line.place(j, a.positionOf(i, j)) {
+			if !j.dropped {
+				j.use.Waiting[i] += toLaunch - int(j.toLaunch[i])
+				j.toLaunch[i] = int32(toLaunch)
+			}
+			if !many && a.phases[i].line.place(j, a.position(i, j, toLaunch)) {
 				a.cluster.PlanSoon(i)
 			}
+		}
+	}
+	for i := range a.phases {
+		if many && a.phases[i].line.placeAll(a.changed, func(j *Job) position { return a.position(i, j, int(j.toLaunch[i])) }) {
+			a.cluster.PlanSoon(i)
 		}
 	}
 	a.changed = a.changed[:0]

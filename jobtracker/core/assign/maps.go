@@ -2,6 +2,13 @@ package assign
 
 import "github.com/quernmr/quern/jobtracker/core/taskset"
 
+// AllowLaunches limits how many tasks the next rounds launch together. If Exhausted reports then that they have
+// launched so many, another round continues.
+func (a *Assigner) AllowLaunches(n int) { a.launches = n }
+
+// Exhausted reports whether rounds have launched as many tasks as they may: slots may be free for others.
+func (a *Assigner) Exhausted() bool { return a.launches <= 0 }
+
 // AssignMaps assigns maps to the free map slots; the package comment lists the steps. A map runs
 // again on a tracker where it failed only after it has waited for another one.
 func (a *Assigner) AssignMaps() {
@@ -9,7 +16,7 @@ func (a *Assigner) AssignMaps() {
 	a.updateLines()
 	a.save(Map)
 	p := &a.phases[Map]
-	if p.free.Len() == 0 || p.line.open+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
+	if p.free.Len() == 0 || p.line.open+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues || a.Exhausted() {
 		return
 	}
 	a.round++
@@ -18,7 +25,7 @@ func (a *Assigner) AssignMaps() {
 	a.lookAhead()
 	for _, strict := range []bool{true, false} {
 		a.pass++
-		for a.matchMaps(strict) {
+		for !a.Exhausted() && a.matchMaps(strict) {
 		}
 	}
 	now := a.cluster.Now()
@@ -28,6 +35,9 @@ func (a *Assigner) AssignMaps() {
 		}
 	}
 	a.launched = a.launched[:0]
+	if a.Exhausted() {
+		return
+	}
 	for i := range a.unchecked.All() {
 		a.unchecked.Remove(i)
 	}
@@ -67,7 +77,7 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	a.reserved = a.reserved[:0]
 	s := &a.phases[Map].line
 	clear(s.turns)
-	for free.Len() > len(a.reserved) {
+	for free.Len() > len(a.reserved) && a.launches > len(a.reserved) {
 		index := s.first(-1)
 		if index < 0 {
 			break
@@ -249,6 +259,7 @@ func (a *Assigner) find(j *Job, among *taskset.Set, pick func(*Tracker) int) (*T
 func (a *Assigner) launch(j *Job, m int, t *Tracker) {
 	a.cursor = int(t.index) + 1
 	a.launched = append(a.launched, j)
+	a.launches--
 	if j.pending.Remove(m) {
 		a.unindex(j, m)
 	}

@@ -153,9 +153,10 @@ func (a *Assigner) index(j *Job, m int) {
 		return
 	}
 	nodes := j.in.nodes.At(m)
+	demand := demandOf(len(nodes))
 	for _, i := range nodes {
 		j.in.onNodes.lowerMark(i, pending, m)
-		a.demand[i] += demandOf(len(nodes))
+		a.demand[i] += demand
 		for _, t := range a.byNode[i].trackers {
 			a.unclaimed.Remove(int(t.index))
 			a.uncheck(t)
@@ -194,8 +195,9 @@ func (a *Assigner) unindex(j *Job, m int) {
 // subtractDemand removes a map's part of Assigner.demand.
 func (a *Assigner) subtractDemand(j *Job, m int) {
 	nodes := j.in.nodes.At(m)
+	demand := demandOf(len(nodes))
 	for _, i := range nodes {
-		a.demand[i] -= demandOf(len(nodes))
+		a.demand[i] -= demand
 		if a.demand[i] > 0 {
 			continue
 		}

@@ -47,21 +47,41 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 		}
 		c := before[p.Name]
 		if c == nil {
-			c, added = new(CappedPool), true
+			c, added = &CappedPool{Pool: p}, true
 		}
+		barred := c.MaxRunning != p.MaxRunning && (c.MaxRunning == pool.Unlimited || p.MaxRunning == pool.Unlimited)
 		c.Pool, a.pools[p.Name] = p, c
 		a.updateFull(c.Name)
 		a.markStale(c)
+		if barred {
+			a.markAll(c.jobs)
+		}
 	}
 	for name, c := range before { // the order does not matter: MarkChanged only collects jobs
 		if a.pools[name] == nil {
-			a.markJobs(c.jobs)
+			a.forgetPool(c)
 			a.updateFull(c.Name)
 		}
 	}
 	if added {
 		a.markJobs(a.jobs)
 	}
+}
+
+// markAll calls MarkChanged for jobs.
+func (a *Assigner) markAll(jobs []*Job) {
+	for _, j := range jobs {
+		a.MarkChanged(j)
+	}
+}
+
+// forgetPool takes the jobs of a pool without limits from its lists, all at once.
+func (a *Assigner) forgetPool(p *CappedPool) {
+	for _, j := range p.jobs {
+		j.candidate, j.barred = candidacy{}, false
+		a.MarkChanged(j)
+	}
+	p.jobs, p.candidates, p.admitted, p.running = nil, nil, 0, 0
 }
 
 // markJobs calls MarkChanged for the jobs that have another capped pool now.
@@ -125,8 +145,9 @@ func (a *Assigner) leavePool(j *Job) {
 	}
 	a.setCandidate(j, candidacy{})
 	a.countPoolSlots(p, j.usedSlots, -1)
-	i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
-	p.jobs = slices.Delete(p.jobs, i, i+1)
+	if i, found := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) }); found {
+		p.jobs = slices.Delete(p.jobs, i, i+1)
+	}
 	j.pool, j.barred = nil, false
 	a.pooled--
 }
@@ -170,6 +191,10 @@ type candidacy struct {
 // updateCandidate updates how a job counts for its pool.
 func (a *Assigner) updateCandidate(j *Job) {
 	if j.pool == nil {
+		return
+	}
+	if j.pool.MaxRunning == pool.Unlimited {
+		a.setCandidate(j, candidacy{})
 		return
 	}
 	c := candidacy{runs: j.usedSlots != [2]int{}}

@@ -118,7 +118,7 @@ func (a *Assigner) launchQueued() {
 // launchNext launches the next maps of a tracker's queue.
 func (a *Assigner) launchNext(t *Tracker) {
 	free, queue := &a.phases[Map].free, a.phases[Map].queueOf[t.index]
-	for k := 0; k < len(queue) && free.Has(int(t.index)); {
+	for k := 0; k < len(queue) && free.Has(int(t.index)) && !a.Exhausted(); {
 		q := &queue[k]
 		m := -1
 		if q.tasks > 0 && a.mayTake(q.job, Map) && q.job.FreeFor(Map).Has(int(t.index)) {
@@ -132,7 +132,7 @@ func (a *Assigner) launchNext(t *Tracker) {
 		a.addQueued(q.job, Map, -1)
 		a.launch(q.job, m, t)
 	}
-	if free.Has(int(t.index)) {
+	if free.Has(int(t.index)) && !a.Exhausted() {
 		a.dropUnlaunchable(t)
 	}
 }

@@ -12,6 +12,9 @@ func (a *Assigner) AssignReduces() {
 			trackers = &a.phases[Reduce].free
 		}
 		for i := range trackers.All() {
+			if a.Exhausted() {
+				return
+			}
 			launched = a.assignReduce(a.trackers[i]) || launched
 		}
 	}
@@ -28,6 +31,7 @@ func (a *Assigner) assignReduce(t *Tracker) bool {
 		}
 	}
 	if launched {
+		a.launches--
 		a.updateLines()
 	}
 	return launched

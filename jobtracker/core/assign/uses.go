@@ -1,12 +1,14 @@
 package assign
 
-// PoolUse counts the jobs of a pool that were added and not dropped, and the slots that they use, by phase.
+// PoolUse counts the jobs of a pool that were added and not dropped, and by phase the slots that they use, and
+// their tasks that wait for slots, apart from those of jobs with tasks that may not be launched.
 type PoolUse struct {
-	Jobs  int
-	Slots [2]int
+	Jobs           int
+	Slots, Waiting [2]int
 }
 
-// PoolUses returns what the jobs of each pool use, by the pool's name. It costs O(pools).
+// PoolUses returns what the jobs of each pool use, by the pool's name. Tasks that wait are as the last round, or
+// PlaceChanged, found them. It costs O(pools).
 func (a *Assigner) PoolUses() map[string]PoolUse {
 	all := make(map[string]PoolUse, len(a.uses))
 	for name, u := range a.uses {
@@ -44,6 +46,7 @@ func (u *poolUse) add(j *Job, sign int) {
 	u.Jobs += sign
 	for phase := range u.Slots {
 		u.Slots[phase] += sign * j.usedSlots[phase]
+		u.Waiting[phase] += sign * int(j.toLaunch[phase])
 	}
 }
 

@@ -15,23 +15,24 @@ import (
 // world is a cluster with random events. It has plain lists, which check compares with the Assigner
 // after each round.
 type world struct {
-	t        testing.TB
-	rnd      *rand.Rand
-	a        *Assigner
-	now      time.Duration
-	number   int
-	plan     uint64
-	rooms    bool // trackers offer room, and jobs request it
-	jobs     []*simJob
-	trackers []*simTracker
-	launched int // number of maps
-	reduced  int
-	deferred int // jobs, summed over rounds
-	aside    int // maps, summed over rounds
-	queued   int // tasks, summed over rounds
-	saved    int // trackers, summed over rounds
-	limits   map[string]pool.Pool
-	idle     idleWorld
+	t         testing.TB
+	rnd       *rand.Rand
+	a         *Assigner
+	now       time.Duration
+	number    int
+	plan      uint64
+	rooms     bool // trackers offer room, and jobs request it
+	jobs      []*simJob
+	trackers  []*simTracker
+	exhausted int // rounds that may launch no more
+	launched  int // number of maps
+	reduced   int
+	deferred  int // jobs, summed over rounds
+	aside     int // maps, summed over rounds
+	queued    int // tasks, summed over rounds
+	saved     int // trackers, summed over rounds
+	limits    map[string]pool.Pool
+	idle      idleWorld
 }
 
 type simJob struct {
@@ -66,6 +67,9 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Second}
 	w.a = New(w, 400*time.Millisecond)
 	w.rooms = seed%2 == 1
+	if seed%3 == 0 {
+		w.a.manyPlaces = 2
+	}
 	w.setPools()
 	w.setRule()
 	for range 2 + w.rnd.IntN(4) {
@@ -422,9 +426,16 @@ func (w *world) round() {
 	}
 	w.a.ExpireQueues(Map)
 	w.a.ExpireQueues(Reduce)
-	w.a.AssignMaps()
-	w.a.AssignReduces()
-	for w.a.MapsWait() {
+	for {
+		w.a.AllowLaunches(1 + w.rnd.IntN(20))
 		w.a.AssignMaps()
+		w.a.AssignReduces()
+		for !w.a.Exhausted() && w.a.MapsWait() {
+			w.a.AssignMaps()
+		}
+		if !w.a.Exhausted() {
+			return
+		}
+		w.exhausted++
 	}
 }

@@ -201,6 +201,9 @@ func (s *Submission) Program() string {
 	return s.body.Program.Hash
 }
 
+// Body is what the client submitted, if the submission is open; else nil. It must not be changed.
+func (s *Submission) Body() *wire.Submission { return s.body }
+
 // Digest is the digest of the staged file of a submission that is open; nil: not known.
 func (s *Submission) Digest() []byte {
 	if s.body == nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/quernmr/quern/scheduler"
 )
 
 // Cluster is the state of the cluster for a forecast. Times are on the caller's clock.
@@ -14,6 +16,9 @@ type Cluster struct {
 
 	Bandwidth Bandwidth
 	Overheads Overheads
+
+	Load  Load
+	Later scheduler.Later // which slots the jobs of the future get
 }
 
 // Job is the state of a job that has not ended.
@@ -63,6 +68,11 @@ type Estimate struct {
 
 	Measured bool  // task times of this job, or of the last one with its name, are known
 	Range    Range // around End; zero if End is Never, and before Measured
+
+	// Soonest is the earliest end before Measured, if tasks of other jobs suggest it; 0: none is known.
+	Soonest time.Duration
+
+	maps, reduces moments // from now to MapsEnd, and from ShuffleEnd to End
 }
 
 // Forecast holds the estimates of all jobs, sorted by number.
@@ -92,36 +102,86 @@ func Predict(c *Cluster, jobs []Job) Forecast {
 
 // Prediction is a Predict in pieces, see package pieces. Its arguments must not change meanwhile.
 type Prediction struct {
-	c      *Cluster
-	jobs   []Job
-	f      Forecast
-	stages []func(c *Cluster, jobs []Job, f Forecast) // those that are left
+	c    *Cluster
+	jobs []Job
+	f    Forecast
+
+	stages []stage    // that are left
+	begun  bool       // the first of them
+	order  []int      // jobs that it still visits
+	slots  slotTimes  // of reduces
+	differ [2]float64 // relative error of the time that tasks of other jobs take, by phase
+	work   float64    // of the jobs so far, in slot-seconds of maps
+}
+
+// stage is a part of a prediction: it begins, and then visits jobs one after the other.
+type stage struct {
+	begin func(*Prediction) // sets order; it is a piece
+	visit func(p *Prediction, i int)
+	costs bool // visits cost more if tasks are running
 }
 
 // NewPrediction begins a prediction.
 func NewPrediction(c *Cluster, jobs []Job) *Prediction {
-	return &Prediction{c: c, jobs: jobs, f: make(Forecast, 0, len(jobs)), stages: []func(c *Cluster, jobs []Job, f Forecast){
-		(*Cluster).predictMaps, (*Cluster).predictShuffles, (*Cluster).predictReduces, (*Cluster).predictUpcoming, (*Cluster).predictRanges,
+	return &Prediction{c: c, jobs: jobs, f: make(Forecast, 0, len(jobs)), stages: []stage{
+		{(*Prediction).beginMaps, (*Prediction).predictMaps, true},
+		{(*Prediction).predictShuffles, nil, false},
+		{(*Prediction).beginReduces, (*Prediction).predictReduces, true},
+		{(*Prediction).beginUpcoming, (*Prediction).predictUpcoming, false},
+		{(*Prediction).all, (*Prediction).predictRange, false},
 	}}
 }
 
-// stageParts is how many jobs a stage handles in the time of an entry.
-const stageParts = 8
+// beginParts is how many jobs the begin of a stage handles in the time of an entry.
+const beginParts = 8
 
-// Advance handles entries, at least one. After the estimates of all jobs, a stage is a piece, which may
-// exceed the budget if nothing else is done.
+// visitCost is the time of a visit in entries, see package pieces.
+func (p *Prediction) visitCost(i int) int {
+	j, e := &p.jobs[i], &p.f[i]
+	if !p.stages[0].costs || !j.Active || e.TasksLeft == [2]int{} {
+		return 1
+	}
+	return 10 + 4*min(maxAges, max(j.Phases[Map].Running, j.Phases[Reduce].Running))
+}
+
+// Advance handles entries, at least one.
 func (p *Prediction) Advance(budget int) (spent int, done bool) {
 	for ; spent < budget && len(p.f) < len(p.jobs); spent++ {
 		p.f = append(p.f, p.c.estimate(&p.jobs[len(p.f)]))
 	}
-	for cost := 1 + len(p.jobs)/stageParts; len(p.f) == len(p.jobs) && len(p.stages) > 0; spent += cost {
-		if spent > 0 && spent+cost > budget {
-			return spent, false
-		}
-		p.stages[0](p.c, p.jobs, p.f)
-		p.stages = p.stages[1:]
+	if len(p.f) < len(p.jobs) {
+		return spent, false
 	}
-	return spent, len(p.stages) == 0
+	for len(p.stages) > 0 {
+		cost := 1 + len(p.jobs)/beginParts
+		if p.begun && len(p.order) > 0 {
+			cost = p.visitCost(p.order[0])
+		}
+		switch {
+		case p.begun && len(p.order) == 0:
+			p.stages, p.begun = p.stages[1:], false
+			continue
+		case spent > 0 && spent+cost > budget:
+			return spent, false
+		case !p.begun:
+			p.order = nil
+			p.stages[0].begin(p)
+			p.begun = true
+		default:
+			p.stages[0].visit(p, p.order[0])
+			p.order = p.order[1:]
+		}
+		spent += cost
+	}
+	return spent, true
+}
+
+// all makes a stage visit all jobs.
+func (p *Prediction) all() {
+	p.order = make([]int, len(p.jobs))
+	for i := range p.order {
+		p.order[i] = i
+	}
 }
 
 // Result is the forecast, after the last piece.
@@ -137,176 +197,10 @@ func (c *Cluster) estimate(j *Job) Estimate {
 			t = c.Fallback[i]
 		}
 		if t.Source == sourceDefault && i == Reduce {
-			t = Task{e.Tasks[Map].Time, defaultDeviation, sourceMaps} // better than the default
+			t = Task{e.Tasks[Map].Time, defaultDeviation, guessError, sourceMaps} // better than the default
 		}
 		e.Tasks[i], e.TasksLeft[i] = p.Correct(t), p.TasksLeft
 		e.Work[i] = p.Work(e.Tasks[i].Time)
 	}
 	return e
-}
-
-// inOrder lists the indexes of jobs in the order in which they get slots for a phase.
-func inOrder(jobs []Job, phase int) []int {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { // faster than a stable one
-		return cmp.Or(cmp.Compare(jobs[a].Rank[phase], jobs[b].Rank[phase]), cmp.Compare(a, b))
-	})
-	return order
-}
-
-// predictMaps sets the ends of maps.
-func (c *Cluster) predictMaps(jobs []Job, f Forecast) {
-	work := 0.0 // of the jobs so far
-	for _, i := range inOrder(jobs, Map) {
-		switch j, e := &jobs[i], &f[i]; {
-		case !j.Active:
-		case e.TasksLeft[Map] == 0:
-			e.MapsEnd = c.Now
-		case c.Slots[Map] > 0:
-			work += e.Work[Map]
-			end, whole := c.Now+Duration(work/float64(c.Slots[Map])), false
-			if j.MapsEnd > 0 {
-				end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
-			}
-			e.MapsEnd = max(c.phaseEnd(j, e, Map, c.Now, end, whole), c.Now+j.Phases[Map].overdue(e.Tasks[Map]))
-		}
-	}
-}
-
-// phaseEnd predicts the end of a phase that begins at from. end comes from the plan, or from the
-// work before this job. It determines how many slots the phase uses. whole means that end
-// already considers that tasks are not divisible.
-func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Duration, whole bool) time.Duration {
-	p, t, left := &j.Phases[phase], e.Tasks[phase], e.TasksLeft[phase]
-	if left <= p.Running {
-		return max(from, c.Now+p.lastEnd(t))
-	}
-	slots := min(c.Slots[phase], left)
-	if j.Workers < slots {
-		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers must start
-	}
-	earliest := from + Duration(e.Work[phase]/float64(slots))
-	if p.Running == 0 && left == slots && (end-earliest).Seconds() <= rounding {
-		return from + concurrentTime(t, slots)
-	}
-	end = max(end, earliest)
-	if took := end - from; took > 0 {
-		slots = min(slots, max(1, int(e.Work[phase]/took.Seconds()+rounding)))
-	}
-	if whole {
-		return end
-	}
-	return end + lastTasksDelay(t, slots)
-}
-
-// rounding is more than sums lose when they become whole nanoseconds, in seconds or slots. Without it,
-// a nanosecond would decide whether a phase uses a slot more.
-const rounding = 1e-6
-
-// predictShuffles sets when all map output is at its homes. Jobs that are not in the plan share
-// the bandwidth equally, after the jobs of the plan.
-func (c *Cluster) predictShuffles(jobs []Job, f Forecast) {
-	var shuffles []int // jobs with bytes left to fetch
-	for i := range jobs {
-		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.BytesLeft > 0 {
-			shuffles = append(shuffles, i)
-		}
-	}
-	rate, homes := c.Bandwidth.Rate(), c.Bandwidth.Homes
-	if rate == 0 {
-		return
-	}
-	slices.SortFunc(shuffles, func(a, b int) int {
-		x, y := &jobs[a].Shuffle, &jobs[b].Shuffle
-		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.BytesLeft, y.BytesLeft), cmp.Compare(a, b)) // 0 is last
-	})
-	total := 0.0 // bytes of the shuffles so far
-	for k, i := range shuffles {
-		s, e := &jobs[i].Shuffle, &f[i]
-		total += s.BytesLeft
-		fetched := total // bytes of all jobs when this shuffle ends
-		if s.Turn == 0 {
-			fetched += s.BytesLeft * float64(len(shuffles)-1-k) // the larger ones have fetched as much as this one
-		}
-		// The number of the job's homes limits its rate. They fetch the output of the last maps
-		// after the maps.
-		jobRate := rate * float64(min(homes, max(1, s.Homes))) / float64(homes)
-		last := s.BytesLeft / float64(max(1, e.TasksLeft[Map])) * float64(min(1, e.TasksLeft[Map]))
-		e.ShuffleEnd = max(e.MapsEnd+Duration(last/jobRate), c.Now+Duration(max(fetched/rate, s.BytesLeft/jobRate)))
-	}
-}
-
-// predictReduces sets the ends of jobs. Jobs get reduce slots in the order of their shuffles' ends.
-func (c *Cluster) predictReduces(jobs []Job, f Forecast) {
-	order := make([]int, 0, len(jobs))
-	for i := range f {
-		if f[i].ShuffleEnd != Never {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd), cmp.Compare(jobs[a].Rank[Reduce], jobs[b].Rank[Reduce]), cmp.Compare(a, b))
-	})
-	slots := c.Slots[Reduce]
-	busy := 0.0 // seconds until the slots have done the work of the jobs so far
-	for _, i := range order {
-		j, e := &jobs[i], &f[i]
-		end := e.ShuffleEnd
-		switch {
-		case e.TasksLeft[Reduce] == 0:
-		case slots == 0:
-			continue
-		default:
-			busy = max(busy, (e.ShuffleEnd-c.Now).Seconds()) + e.Work[Reduce]/float64(slots)
-			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+Duration(busy)), false)
-			end = max(end, c.Now+j.Phases[Reduce].overdue(e.Tasks[Reduce]))
-		}
-		e.End = end + c.Overheads.Close
-		if j.Closing {
-			e.End = c.Now + Rest(c.Overheads.Close, c.Now-j.ClosingSince)
-		}
-	}
-}
-
-// predictUpcoming sets the ends of jobs that have not begun. They begin after the jobs from which
-// they read output, and after the maps of the jobs before them.
-func (c *Cluster) predictUpcoming(jobs []Job, f Forecast) {
-	if c.Slots[Map] == 0 {
-		return
-	}
-	work := 0.0 // map work of the jobs that come first
-	for i := range f {
-		work += f[i].Work[Map]
-	}
-	for i := range jobs {
-		upcoming, e := jobs[i].Upcoming, &f[i]
-		if upcoming == nil {
-			continue
-		}
-		at := c.Now + Duration(work/float64(c.Slots[Map]))
-		for _, n := range upcoming.After {
-			if before := f.Of(n); before != nil {
-				at = max(at, before.End)
-			}
-		}
-		for phase, tasks := range upcoming.Tasks {
-			if at == Never || tasks == 0 {
-				continue
-			}
-			if c.Slots[phase] == 0 {
-				at = Never
-				continue
-			}
-			waves, each := (tasks+c.Slots[phase]-1)/c.Slots[phase], e.Tasks[phase].Time
-			e.TasksLeft[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
-			at = min(at+Duration(TotalSeconds(waves, each)), c.Now+Duration(farFuture))
-		}
-		work += e.Work[Map]
-		if e.End = at; at != Never {
-			e.End += c.Overheads.Close
-		}
-	}
 }

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"iter"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -25,6 +26,14 @@ func (m *Measured) count(took time.Duration, cold bool) {
 	}
 }
 
+// Sum returns the times of tasks in processes that ran already, or of all if those are few.
+func (m *Measured) Sum() *history.Sum {
+	if m.Warm.Tasks >= fewWarm {
+		return &m.Warm
+	}
+	return &m.All
+}
+
 // Measures holds the measured times of a job's tasks. The zero value has none.
 type Measures struct {
 	Phases   [2]Measured
@@ -37,6 +46,7 @@ type Measures struct {
 // success, so only the first tasks on a tracker start processes.
 type onTracker struct {
 	busy, workers int16
+	incarnation   uint32           // of the tracker that has the workers
 	tasks         [2]int32         // succeeded ones, by phase
 	took          [2]time.Duration // sum of their times
 }
@@ -66,9 +76,13 @@ func (m *Measures) at(tracker int32) *onTracker {
 	return m.find(tracker)
 }
 
-// AttemptBegan notes that an attempt begins on a tracker. It reports whether a worker must start.
-func (m *Measures) AttemptBegan(tracker int32) (cold bool) {
+// AttemptBegan notes that an attempt begins on a tracker. It reports whether a worker must start: the workers of
+// an earlier incarnation have ended with it.
+func (m *Measures) AttemptBegan(tracker int32, incarnation uint32) (cold bool) {
 	o := m.at(tracker)
+	if o.incarnation != incarnation {
+		o.incarnation, o.workers = incarnation, 0
+	}
 	o.busy++
 	started := max(0, o.busy-o.workers)
 	o.workers += started
@@ -84,13 +98,6 @@ func (m *Measures) AttemptEnded(tracker int32) { m.at(tracker).busy-- }
 func (m *Measures) WorkerEnded(tracker int32) {
 	o := m.at(tracker)
 	o.workers = max(o.busy, o.workers-1)
-}
-
-// TrackerLost notes that the job has no workers on a tracker any more.
-func (m *Measures) TrackerLost(tracker int32) {
-	if o := m.find(tracker); o != nil {
-		o.workers = 0
-	}
 }
 
 // CountTask adds a task that succeeded on a tracker. cold means that a worker was started for it.
@@ -111,12 +118,30 @@ func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
 }
 
+// Trackers yields the numbers of the trackers where tasks of a phase succeeded, in order, with their sums.
+func (m *Measures) Trackers(phase int) iter.Seq2[int32, history.Sum] {
+	return func(yield func(int32, history.Sum) bool) {
+		for i, b := range m.trackers {
+			if b == nil {
+				continue
+			}
+			for k := range b {
+				if o := &b[k]; o.tasks[phase] > 0 && !yield(int32(i*len(b)+k), history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Overheads are recent averages over all jobs.
 type Overheads struct {
 	Close  time.Duration    // besides the work of the tasks: from a job's last task to its end
 	SetUp  time.Duration    // from a job's begin to its first possible launch of a map
 	Tasks  [2]time.Duration // of a task of any job, by phase
 	WarmUp time.Duration    // additional time of a task that starts a worker process
+
+	warmUpWeight, warmUpSum float64 // of jobs, and of their seconds
 }
 
 // AddTask adds the time of a task.
@@ -130,14 +155,21 @@ func (o *Overheads) AddClose(took time.Duration) { o.Close = smoothed(o.Close, t
 // AddSetUp adds a job's setup time.
 func (o *Overheads) AddSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
 
-// fewWarm is the number of warm tasks after which UpdateWarmUp measures a job.
+// fewWarm is the number of warm tasks, and of others, that say something about WarmUp.
 const fewWarm = 4
 
-// UpdateWarmUp updates WarmUp from a phase of a job. The caller has just counted a warm task.
-func (o *Overheads) UpdateWarmUp(m *Measured) {
-	if n := m.All.Tasks - m.Warm.Tasks; m.Warm.Tasks == fewWarm && n > 0 {
-		o.WarmUp = smoothed(o.WarmUp, max(0, (m.All.Took-m.Warm.Took)/time.Duration(n)-m.Warm.Mean()))
+// AddWarmUp updates WarmUp from a phase of a job that has ended. Jobs count by the precision of their difference. Before
+// any job, a second is much.
+func (o *Overheads) AddWarmUp(m *Measured) {
+	cold := float64(m.All.Tasks - m.Warm.Tasks)
+	if m.Warm.Tasks < fewWarm || cold < fewWarm {
+		return
 	}
+	differ := (m.All.Took-m.Warm.Took).Seconds()/cold - m.Warm.Mean().Seconds()
+	weight := 1 / (square(m.Warm.Mean().Seconds()*m.Warm.Deviation())*(1/cold+1/float64(m.Warm.Tasks)) + 1e-6)
+	const keep = 0.75
+	o.warmUpWeight, o.warmUpSum = keep*o.warmUpWeight+weight, keep*o.warmUpSum+weight*differ
+	o.WarmUp = Duration(max(0, o.warmUpSum/(o.warmUpWeight+1)))
 }
 
 // smoothed is a moving average with weight 1/4 for the last value. old is 0 before the first.

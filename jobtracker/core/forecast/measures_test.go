@@ -12,9 +12,10 @@ import (
 func TestWorkers(t *testing.T) {
 	var m Measures
 	const low, high = 3, 1000 // tracker numbers in different blocks
+	incarnation := uint32(1)
 	begins := func(tracker int32, cold bool) {
 		t.Helper()
-		if got := m.AttemptBegan(tracker); got != cold {
+		if got := m.AttemptBegan(tracker, incarnation); got != cold {
 			t.Errorf("a process is started: %v, want %v", got, cold)
 		}
 	}
@@ -28,8 +29,7 @@ func TestWorkers(t *testing.T) {
 	begins(low, true)
 	m.AttemptEnded(low)
 	m.AttemptEnded(low)
-	m.TrackerLost(low)
-	m.TrackerLost(77) // the job had no attempts there
+	incarnation++ // the tracker was lost
 	begins(low, true)
 	if m.Workers != 5 {
 		t.Errorf("%d processes were started, not 5", m.Workers)
@@ -64,18 +64,21 @@ func TestOverheads(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	var m Measured
-	for i, took := range []time.Duration{6 * second, 6 * second, 2 * second, 2 * second, 2 * second, 2 * second, 2 * second} {
-		m.count(took, i < 2)
-		if o.UpdateWarmUp(&m); (o.WarmUp == 4*second) != (i >= 5) {
-			t.Errorf("after %d tasks starting a process takes %v", i+1, o.WarmUp)
-		}
+	for i := range 2 * fewWarm { // half of them start a process
+		m.count(4*second+time.Duration(i%2)*4*second, i%2 == 1)
 	}
-	fast := coldTasks(1)
-	for range fewWarm {
-		fast.count(2*second, false)
+	if o.AddWarmUp(&Measured{All: m.All}); o.WarmUp != 0 {
+		t.Errorf("only tasks that start processes: it takes %v", o.WarmUp)
 	}
-	if o.UpdateWarmUp(&fast); o.WarmUp != 3*second {
-		t.Errorf("starting a process takes %v, not 3/4 of 4s", o.WarmUp)
+	if o.AddWarmUp(&m); o.WarmUp < 2*second || o.WarmUp > 4*second {
+		t.Errorf("starting a process takes %v, want a little less than 4s", o.WarmUp)
+	}
+	before := o.WarmUp
+	for range 10 {
+		o.AddWarmUp(&m)
+	}
+	if o.WarmUp <= before || o.WarmUp > 4*second {
+		t.Errorf("after ten more jobs starting a process takes %v, before %v", o.WarmUp, before)
 	}
 	for _, c := range [][4]time.Duration{{5, 0, 100, 5}, {5, 98, 100, 3}, {5, 90, 100, 0}} {
 		if got := Remaining(c[0], c[1], c[2]); got != c[3] {

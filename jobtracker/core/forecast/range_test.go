@@ -24,7 +24,7 @@ func measuredTasks(tasks int, mean, deviation float64) Measured {
 // drawAlone draws a job that is alone in a cluster; its tasks take at least 10 ms.
 func drawAlone(t *rapid.T) (Cluster, Job) {
 	slots := rapid.IntRange(1, 50).Draw(t, "slots")
-	c := Cluster{Now: 100 * second, Slots: [2]int{slots, slots}, Fallback: [2]Task{{second, 0.3, sourceDefault}, {second, 0.3, sourceDefault}}}
+	c := Cluster{Now: 100 * second, Slots: [2]int{slots, slots}, Fallback: [2]Task{{second, 0.3, 0.8, sourceDefault}, {second, 0.3, 0.8, sourceDefault}}}
 	j := Job{N: 1, Active: true, Workers: slots}
 	for i := range j.Phases {
 		p := &j.Phases[i]
@@ -92,7 +92,8 @@ func TestRangeNarrows(t *testing.T) {
 		}
 	}
 	known := task(0, 100)
-	known.Phases[Map].Past, known.Phases[Map].PastOf = &history.Sums{Sum: measuredTasks(16, 10, 0.3).All}, earlier
+	m := measuredTasks(16, 10, 0.3)
+	known.Phases[Map].Past, known.Phases[Map].PastOf = history.Usual{}.After(&m.All, 0), earlier
 	e := predictOne(c, known)
 	if few := predictOne(c, task(2, 100)); !e.Measured || relativeWidth(&e, c.Now) >= relativeWidth(&few, c.Now) {
 		t.Errorf("with the tasks of an earlier job the width is %.3f, with two measured tasks %.3f", relativeWidth(&e, c.Now), relativeWidth(&few, c.Now))
@@ -209,4 +210,20 @@ func TestRangeScales(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSoonest: tasks of other jobs give an unmeasured job an earliest end, but no range. A default time gives neither.
+func TestSoonest(t *testing.T) {
+	c := cluster()
+	unmeasured := Job{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 400}}}
+	if e := predictOne(c, unmeasured); e.Range != (Range{}) || e.Soonest <= c.Now || e.Soonest > e.End {
+		t.Errorf("other jobs have task times: %+v", e)
+	}
+	c.Fallback[Map].Source = sourceDefault
+	if e := predictOne(c, unmeasured); e.Range != (Range{}) || e.Soonest != 0 {
+		t.Errorf("no task times are known: %+v", e)
+	}
+	if e := predictOne(c, job(1, 400, 0)); e.Range == (Range{}) || e.Soonest != 0 {
+		t.Errorf("measured: %+v", e)
+	}
 }

@@ -12,7 +12,8 @@ import (
 // Task is the estimated time of a task.
 type Task struct {
 	Time      time.Duration // 0: unknown
-	Deviation float64       // standard deviation, as a fraction of Time
+	Deviation float64       // standard deviation of tasks, as a fraction of Time
+	Error     float64       // standard error of Time, as a fraction
 	Source    string        // of the estimate, for display
 }
 
@@ -24,62 +25,90 @@ const (
 	sourceDefault  = "default"
 )
 
-// defaultDeviation is for jobs without enough ended tasks.
-const defaultDeviation = 0.3
+const (
+	defaultDeviation = 0.3  // for jobs without enough ended tasks
+	defaultTasks     = 3    // it counts as so many
+	guessError       = 0.8  // of a task time that only other tasks suggest
+	leastError       = 0.04 // of a mean of many measured tasks: later tasks have other inputs
+	leastDeviation   = 0.02 // few tasks may happen to take equally long
+	recentTasks      = 24   // as many tasks count in history.Sum.Recent
+)
 
-// pastTasks is the largest weight of history against measured tasks, of a job or on a tracker.
-const pastTasks = 4
-
-// TaskTimes has the measured times of a phase's tasks, and of the last job of the same name.
+// TaskTimes has the measured times of a phase's tasks, and what is usual for its name.
 type TaskTimes struct {
 	Measured
-	Past   *history.Sums // of the last job of the same name; nil: unknown
-	PastOf wire.JobID    // id of that job
+	Past   history.Usual // of the earlier jobs of the same name, for tasks of this size
+	PastOf wire.JobID    // id of the last of them
 }
 
-// Task estimates a task without the start of a process. Its Time is 0 if nothing is known.
+// deviation is the standard deviation of task times, as a fraction of their mean.
+func (k *TaskTimes) deviation() float64 {
+	n, d := float64(max(0, k.All.Tasks-1)), k.All.Deviation()
+	weight, usual := float64(defaultTasks), defaultDeviation
+	if k.Past.Known() {
+		weight, usual = min(k.Past.Tasks, recentTasks), k.Past.Within
+	}
+	return max(leastDeviation, math.Sqrt((n*d*d+weight*usual*usual)/(n+weight)))
+}
+
+// Task estimates a task without the start of a process. Its Time is 0 if nothing is known. Measured tasks and
+// earlier jobs count by the inverse of their variance. If they contradict each other, earlier jobs count less.
 func (k *TaskTimes) Task(warmUp time.Duration) Task {
 	own, tasks := k.Warm.Recent(), k.Warm.Tasks
 	if tasks == 0 {
 		own, tasks = max(k.All.Recent()-warmUp, k.All.Recent()/3), k.All.Tasks
 	}
-	own = max(own, minTaskTime)
+	t := Task{Time: max(own, minTaskTime), Deviation: k.deviation(), Source: sourceMeasured}
+	n := float64(min(tasks, recentTasks))
+	t.Error = max(leastError, t.Deviation/math.Sqrt(n)*(1+1/n))
+	past, pastError := Duration(k.Past.Seconds), k.Past.Error()
 	switch {
-	case tasks == 0 && k.Past == nil:
+	case tasks == 0 && !k.Past.Known():
 		return Task{}
-	case k.Past == nil || tasks >= pastTasks:
-		return Task{own, k.All.Deviation(), sourceMeasured}
+	case !k.Past.Known():
+		return t
 	case tasks == 0:
-		return Task{max(k.Past.Mean(), minTaskTime), k.Past.Deviation(), "history of " + k.PastOf.String()}
+		return Task{max(past, minTaskTime), t.Deviation, pastError, "history of " + k.PastOf.String()}
 	}
-	mean := (time.Duration(tasks)*own + pastTasks*k.Past.Mean()) / time.Duration(tasks+pastTasks)
-	return Task{mean, k.Past.Deviation(), sourceMeasured + ", and history of " + k.PastOf.String()}
+	differ := math.Log(k.Past.Seconds / t.Time.Seconds())
+	pastError = max(pastError, math.Abs(differ)/3)
+	share := t.Error * t.Error / (t.Error*t.Error + pastError*pastError) // of the earlier jobs
+	t.Time = Duration(t.Time.Seconds() * math.Exp(share*differ))
+	t.Error *= math.Sqrt(1 - share)
+	if share > 0.1 {
+		t.Source += ", and history of " + k.PastOf.String()
+	}
+	return t
 }
 
-// Mean estimates tasks of jobs without measured times: it is the mean of other jobs, with equal
+// Mean estimates tasks of jobs without measured times: it is the geometric mean of other jobs, with equal
 // weights. The zero Mean has no jobs.
 type Mean struct {
-	sum  time.Duration // an integer, so the order of additions does not matter
-	jobs int
+	sum, squares int64 // of the logarithms in millionths: with integers, the order of additions does not matter
+	jobs         int64
 }
 
 // Add adds the mean task time of a job; 0: unknown.
 func (m *Mean) Add(task time.Duration) {
 	if task > 0 {
-		m.sum += task
-		m.jobs++
+		log := math.Log(task.Seconds())
+		m.sum, m.squares, m.jobs = m.sum+int64(log*1e6), m.squares+int64(log*log*1e6), m.jobs+1
 	}
 }
 
 // HasJobs reports whether any job was added.
 func (m *Mean) HasJobs() bool { return m.jobs > 0 }
 
-// Task is the estimate. Without jobs it is a second.
+// Task is the estimate. Without jobs it is a second. Its error is how much jobs differ.
 func (m *Mean) Task() Task {
-	if m.HasJobs() {
-		return Task{m.sum / time.Duration(m.jobs), defaultDeviation, sourceOthers}
+	if !m.HasJobs() {
+		return Task{time.Second, defaultDeviation, guessError, sourceDefault}
 	}
-	return Task{time.Second, defaultDeviation, sourceDefault}
+	n := float64(m.jobs)
+	mean, squares := float64(m.sum)/1e6/n, float64(m.squares)/1e6/n
+	const few = 4 // jobs
+	differ := (n*max(0, squares-mean*mean) + few*guessError*guessError) / (n + few)
+	return Task{Duration(math.Exp(mean)), defaultDeviation, math.Sqrt(differ * (1 + 1/n)), sourceOthers}
 }
 
 // Phase is a job's maps or its reduces.
@@ -121,101 +150,84 @@ func (p *Phase) Work(whole time.Duration) float64 {
 	return sum
 }
 
-// Correct corrects the mean of ended tasks with the ages of running ones: short tasks end first,
-// so the mean is too small at first. It assumes normal times, and uses the EM algorithm for
-// censored observations (Dempster, Laird, Rubin 1977).
+// Of more running tasks than these, Correct and lastEnd take a sample.
+const (
+	maxCorrecting = 64
+	maxAges       = 12
+)
+
+// Correct corrects the estimate with the ages of running tasks: short tasks end first, so the mean of ended tasks is
+// too small at first. It assumes normal times, and uses the EM algorithm for censored observations
+// (Dempster, Laird, Rubin 1977).
 func (p *Phase) Correct(t Task) Task {
 	if t.Time == 0 || len(p.Ages) == 0 {
 		return t
 	}
-	oldest := max(0, slices.Max(p.Ages))
 	ended, running := p.All.Tasks, len(p.Ages)
 	switch {
 	case ended == 0 && (t.Source == sourceDefault || t.Source == sourceMaps):
-		t.Time = max(t.Time, 2*oldest) // guess that it is half done
-	case ended == 0 && float64(oldest) > float64(t.Time)*(1+2*t.Deviation):
-		t.Time += oldest / 2 // the estimate was too low
-	case ended == 0 || ended > 4*running:
+		t.Time = max(t.Time, 2*max(0, slices.Max(p.Ages))) // guess that it is half done
+	case ended > 4*running:
 	default:
-		tasks := min(ended, 2*running)
-		if p.Past != nil {
-			tasks += pastTasks
-		}
+		known := t.Deviation / t.Error // its square is how many ended tasks have this error
+		ages, weight := p.ages(maxCorrecting)
+		mean, told := expectedMean(t, min(known*known, float64(4*running)), ages, weight)
 		// A machine that pauses must not raise all estimates.
-		t.Time = min(expectedMean(t, tasks, p.ages()), t.Time*3/2)
+		t.Time = min(mean, time.Duration(float64(t.Time)*max(1.5, 1+3*t.Error)))
+		t.Error = max(leastError, t.Deviation/math.Sqrt(known*known+min(told, known*known)))
 	}
 	return t
 }
 
-// ages returns Ages sorted, with negative ones as 0.
-func (p *Phase) ages() []time.Duration {
-	ages := slices.Clone(p.Ages)
-	for i := range ages {
-		ages[i] = max(0, ages[i])
+// ages returns Ages in seconds, sorted, with negative ones as 0. Of many it is a sample: each stands for weight tasks.
+func (p *Phase) ages(most int) (ages []float64, weight float64) {
+	ages = make([]float64, len(p.Ages))
+	for i, age := range p.Ages {
+		ages[i] = max(0, age.Seconds())
 	}
 	slices.Sort(ages)
-	return ages
+	n := len(ages)
+	if n <= most {
+		return ages, 1
+	}
+	for i := range most {
+		ages[i] = ages[(2*i+1)*n/(2*most)]
+	}
+	return ages[:most], float64(n) / float64(most)
 }
 
-// expectedMean estimates the mean of all tasks, from ended ones with mean t and the running ones.
-func expectedMean(t Task, ended int, ages []time.Duration) time.Duration {
+// expectedMean estimates the mean of all tasks, from ended ones with mean t and the running ones. told is how many ended
+// tasks would say as much about the mean as the running ones do.
+func expectedMean(t Task, ended float64, ages []float64, weight float64) (expected time.Duration, told float64) {
 	mean := t.Time.Seconds()
-	took := mean * float64(ended)
+	took := mean * ended
 	for range 8 {
 		sum, deviation := took, max(t.Deviation, 0.05)*mean
+		told = 0
 		for _, age := range ages {
-			z := (age.Seconds() - mean) / deviation
+			z := (age - mean) / deviation
 			beyond := normalCDF(-z)
 			if beyond < 1e-6 { // avoid a division by almost 0
-				sum += age.Seconds() + deviation/4
+				sum += weight * (age + deviation/4)
+				told += weight
 				continue
 			}
-			sum += mean + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)/beyond
+			hazard := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) / beyond
+			sum += weight * (mean + deviation*hazard)
+			told += weight * hazard * (hazard - z) // Fisher's information
 		}
-		mean = sum / float64(ended+len(ages))
+		mean = sum / (ended + weight*float64(len(ages)))
 	}
-	return time.Duration(mean * float64(time.Second))
+	return time.Duration(mean * float64(time.Second)), told
 }
 
-// lateFactor is the fraction of the longest task's time beyond the mean that delays the end. It is
-// a half, since that task begins early or late with equal probability.
-const lateFactor = 0.5
-
-// lastTasksDelay is the delay of the last tasks relative to a fluid plan. They begin at different
-// times, which costs half of a task's time on average, and the longest of them ends last.
-func lastTasksDelay(t Task, slots int) time.Duration {
-	lost := float64(slots-1)/float64(2*slots) + lateFactor*t.Deviation*expectedMaximum(slots)
-	return time.Duration(lost * float64(t.Time))
-}
-
-// concurrentTime is the time until the last of several tasks ends that begin together.
-func concurrentTime(t Task, tasks int) time.Duration {
-	return time.Duration(float64(t.Time) * (1 + t.Deviation*expectedMaximum(tasks)))
-}
-
-// belowMean is the probability that the maximum of many values is below its mean:
-// exp(-exp(-γ)), by Gumbel's distribution.
-const belowMean = 0.57
-
-// lastEnd is the expected time until the last running task ends, given their ages.
-func (p *Phase) lastEnd(t Task) time.Duration {
+// lastEnd is the time until the last running task ends, given their ages.
+func (p *Phase) lastEnd(t Task) moments {
 	if !p.hasAges() {
-		return concurrentTime(t, p.Running)
+		return t.mixed(func(t *Task) moments { return t.longest(p.Running) })
 	}
-	last := time.Duration(0)
-	each := math.Pow(belowMean, 1/float64(p.Running))
-	for _, age := range p.Ages {
-		rest := Rest(t.Time, age)
-		if t.Deviation > 0.01 {
-			ran := float64(age) / float64(t.Time)
-			q := normalCDF((ran - 1) / t.Deviation)
-			if q += (1 - q) * each; q < 0.9999 {
-				rest = max(rest, time.Duration((1+t.Deviation*normalQuantile(q)-ran)*float64(t.Time)))
-			}
-		}
-		last = max(last, rest)
-	}
-	return last
+	ages, weight := p.ages(maxAges)
+	return t.mixed(func(t *Task) moments { return t.rests(ages, weight) })
 }
 
 // overdue is the time by which the oldest task exceeds any usual time. Nothing tells when such a task
@@ -226,11 +238,6 @@ func (p *Phase) overdue(t Task) time.Duration {
 
 // usualDeviations is the number of standard deviations by which usual tasks exceed the mean.
 const usualDeviations = 3
-
-// expectedMaximum is the expected maximum of n standard normal values (Blom 1958).
-func expectedMaximum(n int) float64 {
-	return normalQuantile((float64(n) - 0.375) / (float64(n) + 0.25))
-}
 
 // normalQuantile is the inverse of normalCDF, the standard normal distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }

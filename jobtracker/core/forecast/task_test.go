@@ -30,8 +30,13 @@ func coldTasks(seconds ...float64) Measured {
 	return m
 }
 
-// pastSums returns tasks of an earlier job.
-func pastSums(seconds ...float64) *history.Sums { return &history.Sums{Sum: warmTasks(seconds...).All} }
+// past is what is usual for a name after a run with these tasks.
+func past(seconds ...float64) history.Usual { return history.Usual{}.After(sumOf(seconds...), 0) }
+
+func sumOf(seconds ...float64) *history.Sum {
+	m := warmTasks(seconds...)
+	return &m.All
+}
 
 var earlier = wire.JobID{Start: 1, N: 7}
 
@@ -40,34 +45,52 @@ func closeTo(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond
 
 func TestTask(t *testing.T) {
 	of := "history of " + earlier.String()
+	known := func(m Measured, u history.Usual) TaskTimes { return TaskTimes{Measured: m, Past: u, PastOf: earlier} }
 	for _, c := range []struct {
-		name   string
-		known  TaskTimes
-		warmUp time.Duration
-		want   Task
+		name      string
+		known     TaskTimes
+		warmUp    time.Duration
+		least     time.Duration
+		most      time.Duration
+		deviation float64
+		source    string
 	}{
-		{"nothing", TaskTimes{}, 0, Task{}},
-		{"nothing, and processes start slowly", TaskTimes{}, second, Task{}},
-		{"history only", TaskTimes{Past: pastSums(4, 4, 4, 4), PastOf: earlier}, 0, Task{4 * second, 0, of}},
-		{"history without time", TaskTimes{Past: pastSums(0), PastOf: earlier}, 0, Task{minTaskTime, 0.3, of}},
-		{"measured only, two", TaskTimes{Measured: warmTasks(2, 4)}, 0, Task{3 * second, 0.3, "measured"}},
-		{"measured only, three", TaskTimes{Measured: warmTasks(2, 2, 2)}, 0, Task{2 * second, 0, "measured"}},
-		{"only cold, without the start", TaskTimes{Measured: coldTasks(5, 5, 5)}, second, Task{4 * second, 0, "measured"}},
-		{"only cold, at least a third", TaskTimes{Measured: coldTasks(3, 3, 3)}, 10 * second, Task{second, 0, "measured"}},
-		{"no time measured", TaskTimes{Measured: warmTasks(0)}, 0, Task{minTaskTime, 0.3, "measured"}},
-		// (2*10 + 4*4) / (2+4)
-		{"both", TaskTimes{Measured: warmTasks(10, 10), Past: pastSums(4, 4, 4), PastOf: earlier}, 0, Task{6 * second, 0, "measured, and " + of}},
-		{"both, four measured tasks suffice", TaskTimes{Measured: warmTasks(10, 10, 10, 10), Past: pastSums(4), PastOf: earlier}, 0, Task{10 * second, 0, "measured"}},
+		{"nothing", TaskTimes{}, 0, 0, 0, 0, ""},
+		{"nothing, and processes start slowly", TaskTimes{}, second, 0, 0, 0, ""},
+		{"history only", known(Measured{}, past(4, 4, 4, 4)), 0, 4 * second, 4 * second, leastDeviation, of},
+		{"measured only, two", TaskTimes{Measured: warmTasks(2, 4)}, 0, 3 * second, 3 * second, 0.3, "measured"},
+		{"measured only, three", TaskTimes{Measured: warmTasks(2, 2, 2)}, 0, 2 * second, 2 * second, 0.232, "measured"},
+		{"only cold, without the start", TaskTimes{Measured: coldTasks(5, 5, 5)}, second, 4 * second, 4 * second, 0.232, "measured"},
+		{"only cold, at least a third", TaskTimes{Measured: coldTasks(3, 3, 3)}, 10 * second, second, second, 0.232, "measured"},
+		{"no time measured", TaskTimes{Measured: warmTasks(0)}, 0, minTaskTime, minTaskTime, 0.3, "measured"},
+		{"both", known(warmTasks(10, 10), past(5, 4, 6)), 0, 55 * second / 10, 8 * second, 0.22, "measured, and " + of},
+		{"both, many measured tasks count most", known(warmTasks(10, 10, 10, 10, 10, 10, 10, 10, 10, 10), past(4)), 0, 9 * second, 10 * second, 0.1, "measured"},
 	} {
-		if got := c.known.Task(c.warmUp); !closeTo(got.Time, c.want.Time) || math.Abs(got.Deviation-c.want.Deviation) > 1e-6 || got.Source != c.want.Source {
-			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
+		got := c.known.Task(c.warmUp)
+		if got.Time < c.least-time.Microsecond || got.Time > c.most+time.Microsecond || math.Abs(got.Deviation-c.deviation) > 0.03 || got.Source != c.source || got.Error < 0 || got.Error > 1 {
+			t.Errorf("%s: %+v, want %v to %v, deviation %v, %s", c.name, got, c.least, c.most, c.deviation, c.source)
 		}
+	}
+}
+
+// TestTaskError: the error of the mean is smaller with more tasks, and with history.
+func TestTaskError(t *testing.T) {
+	last := 1.0
+	for _, tasks := range []int{1, 2, 4, 8, 16} {
+		k := TaskTimes{Measured: measuredTasks(tasks, 10, 0.3)}
+		alone := k.Task(0).Error
+		k.Past = past(9, 10, 11)
+		both := k.Task(0).Error
+		if alone >= last || both >= alone {
+			t.Errorf("%d tasks: error %.3f, with history %.3f, with fewer tasks %.3f", tasks, alone, both, last)
+		}
+		last = alone
 	}
 }
 
 func TestMean(t *testing.T) {
 	var m Mean
-	if got := m.Task(); got != (Task{second, 0.3, sourceDefault}) || m.HasJobs() {
+	if got := m.Task(); got != (Task{second, defaultDeviation, guessError, sourceDefault}) || m.HasJobs() {
 		t.Errorf("no job: %+v", got)
 	}
 	m.Add(0)
@@ -75,9 +98,16 @@ func TestMean(t *testing.T) {
 		t.Error("a job with unknown time counts")
 	}
 	m.Add(2 * second)
-	m.Add(6 * second)
-	if got := m.Task(); got != (Task{4 * second, 0.3, sourceOthers}) {
-		t.Errorf("two jobs: %+v", got)
+	m.Add(8 * second)
+	got := m.Task()
+	if (got.Time-4*second).Abs() > time.Millisecond || got.Source != sourceOthers {
+		t.Errorf("two jobs: %+v, want their geometric mean", got)
+	}
+	for range 40 {
+		m.Add(4 * second)
+	}
+	if equal := m.Task(); equal.Error >= got.Error/2 {
+		t.Errorf("jobs with equal tasks: error %.3f, with two different ones %.3f", equal.Error, got.Error)
 	}
 }
 
@@ -108,28 +138,33 @@ func TestCorrect(t *testing.T) {
 		return Phase{TaskTimes: TaskTimes{Measured: m}, TasksLeft: len(ages), Running: len(ages), Ages: ages}
 	}
 	for _, c := range []struct {
-		name  string
-		phase Phase
-		task  Task
-		want  time.Duration
+		name        string
+		phase       Phase
+		task        Task
+		least, most time.Duration
 	}{
-		{"nothing known", run(Measured{}, second), Task{}, 0},
-		{"none runs", run(warmTasks(2)), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
-		{"no ages", Phase{TaskTimes: TaskTimes{Measured: warmTasks(2)}, Running: 5000}, Task{2 * second, 0.3, sourceMeasured}, 2 * second},
-		{"a constant, and the oldest is young", run(Measured{}, second/4), Task{second, 0.3, sourceDefault}, second},
-		{"a constant, and the oldest is half done", run(Measured{}, second, 3*second), Task{second, 0.3, sourceDefault}, 6 * second},
-		{"the time of its maps, and the oldest is half done", run(Measured{}, 3*second), Task{second, 0.3, sourceMaps}, 6 * second},
-		{"history, and the oldest is not too old", run(Measured{}, 15*second/10), Task{second, 0.3, "history of a job"}, second},
-		{"history, and the oldest is too old", run(Measured{}, 2*second), Task{second, 0.3, "history of a job"}, 2 * second},
-		{"many have ended", run(warmTasks(2, 2, 2, 2, 2), 10*second), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
-		{"a machine paused", run(warmTasks(2), 1000*second), Task{2 * second, 0.3, sourceMeasured}, 3 * second},
+		{"nothing known", run(Measured{}, second), Task{}, 0, 0},
+		{"none runs", run(warmTasks(2)), Task{2 * second, 0.3, 0.3, sourceMeasured}, 2 * second, 2 * second},
+		{"no ages", Phase{TaskTimes: TaskTimes{Measured: warmTasks(2)}, Running: 5000}, Task{2 * second, 0.3, 0.3, sourceMeasured}, 2 * second, 2 * second},
+		{"a constant, and the oldest is young", run(Measured{}, second/4), Task{second, 0.3, guessError, sourceDefault}, second, second},
+		{"a constant, and the oldest is half done", run(Measured{}, second, 3*second), Task{second, 0.3, guessError, sourceDefault}, 6 * second, 6 * second},
+		{"the time of its maps, and the oldest is half done", run(Measured{}, 3*second), Task{second, 0.3, guessError, sourceMaps}, 6 * second, 6 * second},
+		{"history, and the oldest is not too old", run(Measured{}, second/2), Task{second, 0.3, 0.15, "history of a job"}, 98 * second / 100, 105 * second / 100},
+		{"history, and the oldest is too old", run(Measured{}, 2*second), Task{second, 0.3, 0.3, "history of a job"}, 14 * second / 10, 18 * second / 10},
+		{"many have ended", run(warmTasks(2, 2, 2, 2, 2), 10*second), Task{2 * second, 0.3, 0.1, sourceMeasured}, 2 * second, 2 * second},
+		{"a machine paused", run(warmTasks(2), 1000*second), Task{2 * second, 0.3, 0.1, sourceMeasured}, 3 * second, 3 * second},
 		// An age of 0 has no information: the task counts with the mean.
-		{"one has just begun", run(warmTasks(2, 2), 0), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
-		{"one starts its process", run(warmTasks(2, 2), -second), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
+		{"one has just begun", run(warmTasks(2, 2), 0), Task{2 * second, 0.05, 0.05, sourceMeasured}, 2 * second, 2 * second},
+		{"one starts its process", run(warmTasks(2, 2), -second), Task{2 * second, 0.05, 0.05, sourceMeasured}, 2 * second, 2 * second},
 	} {
-		if got := c.phase.Correct(c.task); !closeTo(got.Time, c.want) {
-			t.Errorf("%s: %v, not %v", c.name, got.Time, c.want)
+		if got := c.phase.Correct(c.task); got.Time < c.least-time.Microsecond || got.Time > c.most+time.Microsecond {
+			t.Errorf("%s: %v, want %v to %v", c.name, got.Time, c.least, c.most)
 		}
+	}
+	young, old := run(warmTasks(2, 2), second/10), run(warmTasks(2, 2), 2*second, 2*second, 2*second)
+	task := Task{2 * second, 0.3, 0.2, sourceMeasured}
+	if a, b := young.Correct(task).Error, old.Correct(task).Error; b >= a {
+		t.Errorf("running tasks with usual ages say as little about the mean as one that has begun: errors %.3f and %.3f", b, a)
 	}
 }
 
@@ -157,97 +192,6 @@ func TestCorrectFindsTheMean(t *testing.T) {
 	}
 	if plain > 0.85*mean || corrected < 0.93*mean || corrected > 1.05*mean {
 		t.Errorf("the mean is %v, corrected %.2f, uncorrected %.2f", mean, corrected, plain)
-	}
-}
-
-// TestConcurrentTime compares the predicted end of the last of many tasks with simulations.
-func TestConcurrentTime(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	task := Task{10 * second, 0.3, sourceMeasured}
-	draw := func() float64 { return 10 * max(0.01, 1+0.3*rnd.NormFloat64()) }
-	const runs = 4000
-	for _, n := range []int{1, 2, 5, 20, 100} {
-		sum := 0.0
-		for range runs {
-			longest := 0.0
-			for range n {
-				longest = max(longest, draw())
-			}
-			sum += longest / runs
-		}
-		if got := concurrentTime(task, n).Seconds(); math.Abs(got-sum) > 0.02*sum {
-			t.Errorf("%d tasks that begin together: predicted %.2f s, simulated %.2f s", n, got, sum)
-		}
-		// Tasks that have run for a while: draw the rest of each, given that it still runs.
-		p := Phase{TasksLeft: n, Running: n}
-		for i := range n {
-			p.Ages = append(p.Ages, time.Duration(i%8)*second)
-		}
-		sum = 0
-		for range runs {
-			longest := 0.0
-			for _, age := range p.Ages {
-				x := draw()
-				for x < age.Seconds() {
-					x = draw()
-				}
-				longest = max(longest, x-age.Seconds())
-			}
-			sum += longest / runs
-		}
-		// The prediction treats each task as the longest of n, which overestimates old tasks.
-		if got := p.lastEnd(task).Seconds(); got < 0.95*sum || got > 1.2*sum {
-			t.Errorf("the last of %d running tasks ends: predicted %.2f s, simulated %.2f s", n, got, sum)
-		}
-	}
-	if p := (Phase{TasksLeft: 5000, Running: 5000}); p.lastEnd(task) != concurrentTime(task, 5000) {
-		t.Error("running tasks without ages do not count as begun together")
-	}
-	if p := (Phase{TasksLeft: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.lastEnd(Task{Time: 10 * second}) != 6*second {
-		t.Error("without deviation, a task does not have the rest of the mean left")
-	}
-}
-
-// TestLastTasksDelay compares the predicted delay relative to a fluid plan with simulations. Each
-// free slot takes the next task.
-func TestLastTasksDelay(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 6))
-	task := Task{10 * second, 0.3, sourceMeasured}
-	const runs, waves = 300, 20
-	for _, slots := range []int{1, 2, 10, 50} {
-		late := 0.0
-		for range runs {
-			free := make([]float64, slots)
-			for i := range free { // their previous tasks end at different times
-				free[i] = 10 * rnd.Float64()
-			}
-			fluid := 0.0
-			for _, at := range free {
-				fluid += at / float64(slots)
-			}
-			for range waves * slots {
-				first := 0
-				for i, at := range free {
-					if at < free[first] {
-						first = i
-					}
-				}
-				x := 10 * max(0.01, 1+0.3*rnd.NormFloat64())
-				free[first] += x
-				fluid += x / float64(slots)
-			}
-			last := 0.0
-			for _, at := range free {
-				last = max(last, at)
-			}
-			late += (last - fluid) / runs
-		}
-		if got := lastTasksDelay(task, slots).Seconds(); math.Abs(got-late) > 2 {
-			t.Errorf("%d slots: predicted delay %.2f s, simulated %.2f s", slots, got, late)
-		}
-	}
-	if got := lastTasksDelay(Task{Time: 10 * second}, 2); got != 5*second/2 {
-		t.Errorf("two slots with equal tasks: delay %v, want (2-1)/(2*2) of a task", got)
 	}
 }
 

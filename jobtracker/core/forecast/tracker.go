@@ -53,6 +53,9 @@ type OnTracker struct {
 	Seconds float64 // sum of their times
 }
 
+// pastTasks is the largest number of tasks of an earlier job that count on a tracker.
+const pastTasks = 4
+
 // OnTrackers lists the tasks of a job's phase, and of the last job of the same name, by
 // tracker name. History counts for at most pastTasks tasks per tracker.
 func OnTrackers(own, past map[string]*history.Sum) []OnTracker {

@@ -93,6 +93,9 @@ func judge(h *wire.Hello, p *pending, view LeaderView) Verdict {
 	if h.Memory < 0 || h.Cores < 0 {
 		return refuse("tracker %s offers %d bytes of memory and %d cores: they must not be negative", h.Tracker, h.Memory, h.Cores)
 	}
+	if most := max(h.MapSlots, h.ReduceSlots, h.Cores); most > wire.MaxSlots || h.Memory > wire.MaxMemory {
+		return refuse("tracker %s offers %d slots or cores of a kind and %d bytes of memory, at most %d and %d are possible", h.Tracker, most, h.Memory, wire.MaxSlots, int64(wire.MaxMemory))
+	}
 	for _, x := range []struct{ what, name string }{{"id", h.Tracker}, {"host", h.Host}, {"address", h.Addr}, {"rack", h.Rack}} {
 		if len(x.name) > wire.MaxName { // the log keeps these
 			return refuse("a tracker's %s has %d bytes, at most %d", x.what, len(x.name), wire.MaxName)

@@ -94,6 +94,14 @@ func (x *Attempts) OfTask(chain Chain) iter.Seq[*Attempt] {
 	}
 }
 
+// Last returns the last reported attempt; there must be one.
+func (x *Attempts) Last() *Attempt {
+	if x.omitted > 0 {
+		return &x.overflow[(x.omitted-1)%x.maxOverflow]
+	}
+	return x.stored.at(x.stored.n - 1)
+}
+
 // Omitted counts the ended attempts that are not stored.
 func (x *Attempts) Omitted() int { return x.omitted }
 

@@ -55,6 +55,14 @@ func (v *View) show() string {
 		}
 		list = append(list, strings.TrimRight(show(a)+" "+v.Status(a).Error, " "))
 	}
+	return strings.Join(list, ", ") + "; " + v.showLatest()
+}
+
+func (v *View) showLatest() string {
+	var list []string
+	for a := range v.Latest() {
+		list = append(list, show(a))
+	}
 	return strings.Join(list, ", ")
 }
 
@@ -163,6 +171,9 @@ func TestPlain(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "freeze") {
 				v := x.Freeze()
+				if last := show(x.Last()); v.showLatest() != latest || v.Omitted() != p.omitted || !strings.HasPrefix(latest, last) {
+					t.Fatalf("a view has the last ones %q and omits %d, want %q and %d; the last one is %s", v.showLatest(), v.Omitted(), latest, p.omitted, last)
+				}
 				views, wantViews = append(views, v), append(wantViews, v.show())
 			}
 			if x.Stored() > 0 && rapid.IntRange(0, 9).Draw(t, "level") == 0 {

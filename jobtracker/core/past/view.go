@@ -48,21 +48,27 @@ func (x *chunks) change(i int) *Attempt {
 	return x.at(i)
 }
 
-// View is the stored attempts of one moment. It never changes, and any goroutine may read it.
+// View is the attempts of one moment. It never changes, and any goroutine may read it.
 type View struct {
-	chunks [][]Attempt
-	causes []string
+	chunks  [][]Attempt
+	causes  []string
+	latest  []Attempt // beyond the stored ones, the last one first
+	omitted int
 }
 
-// Freeze returns a View of the stored attempts. It copies none of them.
+// Freeze returns a View. It copies no stored attempts, and at most MaxOverflow others.
 func (x *Attempts) Freeze() View {
 	for i := range x.stored.shared {
 		x.stored.shared[i] = true
 	}
-	return View{slices.Clone(x.stored.chunks), x.causes}
+	v := View{chunks: slices.Clone(x.stored.chunks), causes: x.causes, omitted: x.omitted}
+	for i := range x.overflow {
+		v.latest = append(v.latest, x.overflow[(x.omitted-1-i)%x.maxOverflow])
+	}
+	return v
 }
 
-// Len returns the number of attempts.
+// Len returns the number of stored attempts.
 func (v *View) Len() (n int) {
 	for _, chunk := range v.chunks {
 		n += len(chunk)
@@ -70,11 +76,32 @@ func (v *View) Len() (n int) {
 	return n
 }
 
-// All yields the attempts in the order of their reports.
+// All yields the stored attempts in the order of their reports.
 func (v *View) All() iter.Seq[*Attempt] {
 	return func(yield func(*Attempt) bool) {
 		for _, chunk := range v.chunks {
 			for i := range chunk {
+				if !yield(&chunk[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Omitted counts the ended attempts that All does not yield.
+func (v *View) Omitted() int { return v.omitted }
+
+// Latest yields the last attempts as [Attempts.Latest] does.
+func (v *View) Latest() iter.Seq[*Attempt] {
+	return func(yield func(*Attempt) bool) {
+		for i := range v.latest {
+			if !yield(&v.latest[i]) {
+				return
+			}
+		}
+		for _, chunk := range slices.Backward(v.chunks) {
+			for i := range slices.Backward(chunk) {
 				if !yield(&chunk[i]) {
 					return
 				}

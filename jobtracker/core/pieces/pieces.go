@@ -55,17 +55,19 @@ func (l *List) Advance(budget int) (spent int) {
 	return spent
 }
 
-// Finish handles the rest of a work at once, if it is in the list.
-func (l *List) Finish(w Work) {
+// Finish handles the rest of a work at once, if it is in the list. It returns how many entries it handled.
+func (l *List) Finish(w Work) (spent int) {
 	i := slices.Index(l.works, w)
 	if i < 0 {
-		return
+		return 0
 	}
 	l.works = slices.Delete(l.works, i, i+1)
 	const all = int(^uint(0) >> 1)
-	if _, done := w.Advance(all); !done {
+	spent, done := w.Advance(all)
+	if !done {
 		panic("pieces: a work is not done after all of its entries")
 	}
+	return spent
 }
 
 // Len counts the works that are not done.

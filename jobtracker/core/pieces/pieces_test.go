@@ -43,10 +43,8 @@ func TestList(t *testing.T) {
 	l.Add(&counted{3, &trace})
 	rest := &counted{30, &trace}
 	l.Add(rest)
-	l.Finish(rest)
-	l.Finish(rest)
-	if rest.left != 0 || l.Len() != 1 {
-		t.Errorf("after Finish %d entries and %d works are left", rest.left, l.Len())
+	if spent := l.Finish(rest) + l.Finish(rest); spent != 30 || rest.left != 0 || l.Len() != 1 {
+		t.Errorf("Finish handles %d entries; %d entries and %d works are left", spent, rest.left, l.Len())
 	}
 }
 

@@ -44,6 +44,9 @@ func (t Table) Normalize(given map[string]string) (normalized map[string]string,
 	normalized, givenName := make(map[string]string), make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		current, value := CurrentName(name), given[name]
+		if p := t[current]; p != nil && p.kind != textProperty {
+			value = strings.TrimSpace(value) // as Hadoop does
+		}
 		if other, twice := givenName[current]; twice && normalized[current] != value {
 			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are two names of one property: %s", other, normalized[current], name, value, current)
 		}

@@ -6,8 +6,11 @@ package property
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,9 +20,10 @@ type Property struct {
 	Default string
 	Doc     string
 
-	kind propertyKind
-	low  int64 // minimum of an integer, or minimum length of a text
-	high int64 // maximum of a number
+	kind    propertyKind
+	choices []string
+	low     int64 // minimum of an integer, or minimum length of a text
+	high    int64 // maximum of a number
 }
 
 type propertyKind uint8
@@ -31,6 +35,8 @@ const (
 	textProperty
 	priorityProperty
 	aclProperty
+	codecProperty
+	choiceProperty
 )
 
 // Names that package mapreduce uses.
@@ -46,6 +52,8 @@ const (
 // All returns the properties, sorted by name.
 func All() []Property {
 	return []Property{
+		number("io.seqfile.compress.blocksize", 1_000_000, 1, math.MaxInt32,
+			"bytes of keys and values with which a block of a SequenceFile ends, see mapreduce.output.fileoutputformat.compress.type"),
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
 			"maximum size of a split, the part of a file that one map reads, in bytes"),
 		number("mapreduce.input.fileinputformat.split.minsize", 1, 1, math.MaxInt64,
@@ -79,6 +87,7 @@ func All() []Property {
 		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
 		number(wire.LocalBytesProperty, -1, -1, math.MaxInt64,
 			"maximum bytes that an attempt may have in its working directory on a local disk, without Quern's own sorted files; an attempt that exceeds it fails; 0 or less: no limit"),
+		text(wire.RedactedProperties, "", 0, "comma-separated names of properties and flags; the API and pages hide their values; passwords, secrets and tokens are always hidden"),
 		text("mapreduce.job.skip.outdir", "", 0, "directory for the records that the job has skipped: a URL or an absolute path; "+
 			"empty: _logs/skip in the output directory; none: they are not written"),
 		number("mapreduce.map.cpu.vcores", 0, 0, 1<<20, "cores that a map takes of its task tracker's offer, beside a slot; 0: none; see tasktracker -vcores"),
@@ -89,8 +98,17 @@ func All() []Property {
 			"maximum resident memory of a map attempt's processes together, in MiB: an attempt that exceeds it fails. It takes this much of its task tracker's offer, see tasktracker -memory; 0: no limit, and nothing of the offer"),
 		number("mapreduce.map.skip.maxrecords", 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
+		boolean("mapreduce.map.output.compress", false, "compress map output"),
+		codec("mapreduce.map.output.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
+			"codec of compressed map output: DefaultCodec or GzipCodec (both deflate), Lz4Codec, SnappyCodec or ZStandardCodec"),
 		boolean("mapreduce.map.speculative", true,
 			"a map that runs much longer than others gets a second attempt on another tracker, if a slot is free; the first output counts"),
+		boolean("mapreduce.output.fileoutputformat.compress", false,
+			"compress the output; a file has the codec's suffix, as part-r-00000.gz; no effect on the format Binary"),
+		codec("mapreduce.output.fileoutputformat.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
+			"codec of compressed output: Hadoop's class of the package org.apache.hadoop.io.compress, or its name: BZip2Codec, DefaultCodec (zlib), GzipCodec, Lz4Codec, SnappyCodec, ZStandardCodec"),
+		{Name: "mapreduce.output.fileoutputformat.compress.type", Default: "RECORD", kind: choiceProperty, choices: []string{"NONE", "RECORD", "BLOCK"},
+			Doc: "what compressed SequenceFiles compress: each value (RECORD), or the keys and values of many records together (BLOCK); only for the format of package formats/sequence"},
 		text(TextSeparator, "\t", 0, "separator between key and value in a line of the output format Text"),
 		number("mapreduce.reduce.cpu.vcores", 0, 0, 1<<20, "cores that a reduce takes of its task tracker's offer, beside a slot; 0: none; see tasktracker -vcores"),
 		number("mapreduce.reduce.failures.maxpercent", 0, 0, 100,
@@ -108,6 +126,8 @@ func All() []Property {
 			"failed attempts of a task after which the next attempts skip bad records; must be less than the maximum attempts of tasks that skip; see mapreduce.map.skip.maxrecords"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without progress after which an attempt fails; 0: never"),
+		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
+			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
 		number("quern.embedded.slots", 0, 0, 1<<10, "number of map slots, and of reduce slots, of an embedded run; 0: one per core"),
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
@@ -147,6 +167,10 @@ func text(name, byDefault string, minLength int64, doc string) Property {
 	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: minLength}
 }
 
+func codec(name, byDefault, doc string) Property {
+	return Property{Name: name, Default: byDefault, Doc: doc, kind: codecProperty}
+}
+
 func acl(name, doc string) Property { return Property{Name: name, Doc: doc, kind: aclProperty} }
 
 func priority(name, doc string) Property {
@@ -176,6 +200,14 @@ func (p *Property) check(value string) error {
 	case aclProperty:
 		if _, err := wire.ParseACL(value); err != nil {
 			return fmt.Errorf("property %s=%q: %w", p.Name, value, err)
+		}
+	case codecProperty:
+		if _, err := compression.Named(strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("property %s: %w", p.Name, err)
+		}
+	case choiceProperty:
+		if !slices.Contains(p.choices, value) {
+			return fmt.Errorf("property %s=%q: must be one of %s", p.Name, value, strings.Join(p.choices, ", "))
 		}
 	case boolProperty:
 		if value != "true" && value != "false" && value != p.Default {

@@ -33,6 +33,7 @@ type Plan struct {
 	User     *rights.User // nil: the program runs as the daemon's user, in a user namespace
 	Root     string       // a directory of the daemon, on which the helper mounts the new root
 	Dir      string       // working directory of the program
+	Tasks    uint64       // most threads of the program and all processes that it starts; the system does not limit root
 	Steps    []Step
 }
 

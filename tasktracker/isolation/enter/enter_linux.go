@@ -55,6 +55,15 @@ func enter() error {
 	if err := dropCapabilities(plan.User); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	if err := forbidKeys(); err != nil {
+		return fmt.Errorf("forbid the use of keys: %w", err)
+	}
+	if err := scopeSockets(); err != nil {
+		return fmt.Errorf("keep the program from abstract sockets: %w", err)
+	}
+	if err := limitTasks(plan.Tasks); err != nil {
+		return fmt.Errorf("limit the number of threads: %w", err)
+	}
 	// A new user clears it, and the program must end with the task tracker.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
@@ -87,22 +96,20 @@ func mapUser(plan *Plan) error {
 	return nil
 }
 
-// leaveKeyring gives this thread a keyring of its own: that of the session may have the daemon's Kerberos tickets. A system
-// that forbids this forbids jobs to use keys.
-func leaveKeyring() error {
-	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-	switch {
-	case errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("leave the session's keyring: too many keys (/proc/sys/kernel/keys/maxkeys): %w", err)
-	case err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
-		return fmt.Errorf("leave the session's keyring: %w", err)
+// limitTasks limits the threads of this user, which a user namespace counts apart. The program cannot raise the limit.
+func limitTasks(most uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return err
 	}
-	return nil
+	most = min(most, limit.Max)
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most})
 }
 
 // builder mounts the new root.
 type builder struct {
 	root   int   // its descriptor
+	isRoot bool  // the program keeps user 0
 	sealed []int // mounts that become read-only at the end
 }
 
@@ -120,7 +127,7 @@ func build(plan *Plan) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", plan.Root, err)
 	}
-	b := &builder{}
+	b := &builder{isRoot: plan.User == nil && plan.UID == 0}
 	if b.root, err = newMount("tmpfs", "mode=0755", "size=4m"); err != nil {
 		return fmt.Errorf("mount a new root: %w", err)
 	}
@@ -216,7 +223,10 @@ func (b *builder) do(s *Step, tree int) (err error) {
 		return err
 	}
 	defer unix.Close(at)
-	return moveMount(tree, at)
+	if err := moveMount(tree, at); err != nil || s.Kind != Proc || !b.isRoot {
+		return err
+	}
+	return sealProc(tree)
 }
 
 // link makes a symbolic link, unless it is in a shown directory.

@@ -13,7 +13,7 @@ func Identity(uid, gid int) string { return fmt.Sprintf("user %d and group %d", 
 // probe is the isolated program. Its arguments are a directory that it can write, its user, and files that it must
 // not see.
 func probe(args []string) int {
-	if err := errors.Join(checkOwn(args[0]), checkUser(args[1]), checkHidden(args[2:])); err != nil {
+	if err := errors.Join(checkOwn(args[0]), checkUser(args[1]), checkSettings(), checkHidden(args[2:])); err != nil {
 		fmt.Fprintln(os.Stderr, Failed, err)
 		return 1
 	}
@@ -50,6 +50,18 @@ func checkUser(want string) error {
 	for other := range 2 {
 		if other != os.Getuid() && syscall.Setuid(other) == nil {
 			return fmt.Errorf("the isolated process, which was %s, could become user %d", want, other)
+		}
+	}
+	return nil
+}
+
+// checkSettings checks that the process cannot change the machine. It opens files, and writes nothing.
+func checkSettings() error {
+	for _, name := range []string{"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper", "/sys/power/state"} {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err == nil {
+			f.Close()
+			return fmt.Errorf("the isolated process could write %s", name)
 		}
 	}
 	return nil
