@@ -54,14 +54,18 @@ type Cluster interface {
 type Config struct {
 	Cluster Cluster
 	FS      dfs.FS
-	Staging string           // URL below which the cluster keeps staging directories
-	Out     io.Writer        // messages and progress
-	Width   func() int       // columns of the terminal; nil: Out is not a terminal
-	Now     func() time.Time // nil: time.Now
-	GiveUp  <-chan struct{}  // closed by the user's second interrupt; may be nil
-	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: ignore it, because the jobs need this process
-	Notes   <-chan string    // messages to show from the implementation of Cluster; may be nil
+	Staging string                 // URL below which the cluster keeps staging directories
+	Out     io.Writer              // messages and progress
+	Width   func() int             // columns of the terminal; nil: Out is not a terminal
+	Now     func() time.Time       // nil: time.Now
+	GiveUp  <-chan struct{}        // closed by the user's second interrupt; may be nil
+	HangUp  <-chan struct{}        // closed when the terminal is closed; nil: ignore it, because the jobs need this process
+	Changed func([]wire.JobStatus) // called with the statuses of the jobs after each change; may be nil
+	Notes   <-chan string          // messages to show from the implementation of Cluster; may be nil
 
+	Brief   bool      // print one line about a job that succeeds, without its counters
+	Quiet   bool      // print only errors, and reports of jobs that do not succeed
+	Detach  bool      // return when the jobs are submitted
 	NoWait  bool      // fail if the cluster accepts no submission for now; otherwise wait until it does
 	Program string    // executable to upload; empty: the submission has its path
 	Today   time.Time // day for the upload, from the cluster's clock
@@ -87,11 +91,39 @@ var (
 // the submission's Key and Staging, and cleans paths. If ctx is cancelled, it kills the jobs, and
 // waits for their ends until GiveUp is closed.
 func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
+	code, _ := RunJobs(ctx, cfg, sub)
+	return code
+}
+
+// RunJobs is Run for callers that also need the ids of the jobs. There are none if they were not submitted.
+func RunJobs(ctx context.Context, cfg Config, sub *wire.Submission) (code int, jobs []wire.JobID) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
-	return s.exitCode(s.run(ctx))
+	err := s.run(ctx)
+	if err == nil && s.Detach {
+		return 0, s.ids
+	}
+	return s.exitCode(err), s.ids
+}
+
+// Do is [Run] for a program that goes on afterwards. It returns the ended jobs, in the order of the plan.
+// An error means that the jobs were not submitted, or that they may still run.
+func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	ended := make([]wire.EndedJob, len(s.jobs))
+	for i := range s.jobs {
+		job := &s.jobs[i]
+		ended[i] = wire.EndedJob{ID: job.ID, State: job.State, Counters: job.Counters, Error: job.Error}
+	}
+	return ended, nil
 }
 
 // Follow shows submitted jobs until all have ended, and returns an exit code as Run does. It stops
@@ -156,7 +188,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
 		return err
 	}
-	if s.Program != "" {
+	if s.Program != "" && s.sub.Program.Hash == "" { // otherwise it was uploaded for an earlier submission
 		if err := Upload(s.FS, s.Staging, s.Today, s.Program, &s.sub.Program); err != nil {
 			return err
 		}
@@ -164,15 +196,18 @@ func (s *session) run(ctx context.Context) error {
 	if err := Stage(s.FS, s.Staging, s.sub); err != nil {
 		return err
 	}
-	if err := s.submit(ctx); err != nil {
+	if err := s.submit(ctx); err != nil || s.Detach {
 		return err
 	}
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
-		outputs[id] = s.sub.Plan.Jobs[i].Output
+		if step := s.sub.Program.Step; step == nil || step.Result != s.sub.Plan.Jobs[i].Output { // not in a driver's session
+			outputs[id] = s.sub.Plan.Jobs[i].Output
+		}
 	}
 	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
-	if len(s.ids) > 1 {
+	s.display.brief, s.display.quiet = s.Brief, s.Quiet
+	if len(s.ids) > 1 && !s.Quiet {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}
 	return s.follow(ctx)
@@ -247,6 +282,9 @@ func (s *session) follow(ctx context.Context) error {
 				return fmt.Errorf("%w; when last seen, %s", u.err, s.runningText())
 			}
 			s.jobs = u.jobs
+			if s.Changed != nil {
+				s.Changed(s.jobs)
+			}
 			s.display.Update(s.Now(), s.jobs)
 		case <-redraw.C:
 			s.display.Update(s.Now(), s.jobs)

@@ -31,6 +31,8 @@ type Display struct {
 	width   func() int
 	outputs map[wire.JobID]string
 	started time.Time
+	brief   bool // one line about a job that succeeds soon
+	quiet   bool // only reports of jobs that do not succeed
 
 	shown   map[wire.JobID]*jobOutput
 	warned  map[wire.FlowID]bool // flows with a printed warning about a deadline or SLA
@@ -66,7 +68,17 @@ func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 		d.outputOf(&jobs[i])
 	}
 	for i := range jobs {
-		d.writeLines(&fixed, now, &jobs[i])
+		if !d.quiet {
+			d.writeLines(&fixed, now, &jobs[i])
+		} else if s := d.outputOf(&jobs[i]); jobs[i].State.Ended() && !s.ended {
+			if s.ended = true; jobs[i].State != wire.Succeeded {
+				d.report(&fixed, &jobs[i])
+			}
+		}
+	}
+	if d.quiet {
+		d.out.Write(fixed.Bytes())
+		return
 	}
 	d.paint(now, fixed.Bytes(), jobs)
 }
@@ -82,7 +94,11 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 	}
 	if !s.submitted {
 		s.submitted = true
-		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
+		if d.brief {
+			s.lineAt = now
+		} else {
+			fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
+		}
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
 		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // otherwise the report prints it
@@ -91,7 +107,7 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 	}
 	s.troubles = max(s.troubles, len(job.Troubles))
 	d.warn(b, now, job)
-	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
+	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded && !d.brief) {
 		mayPrint := s.lineAt.IsZero() || now.Sub(s.lineAt) >= linePause || job.State.Ended()
 		line := plainLine(job)
 		if waits := s.waiting(now, job); waits != "" {
@@ -252,7 +268,9 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 	if job.State != wire.Succeeded {
 		return
 	}
-	PrintCounters(b, job.Counters)
+	if !d.brief {
+		PrintCounters(b, job.Counters)
+	}
 	writeGivenUp(b, job)
 	if output := d.outputs[job.ID]; output != "" {
 		fmt.Fprintf(b, "output: %s\n", output)

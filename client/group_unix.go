@@ -16,3 +16,6 @@ func ownGroup(cmd *exec.Cmd) {
 
 // endGroup kills processes that are still in the group of an ended program.
 func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// interrupt tells a program to end.
+func interrupt(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) } // it may have ended

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(planner(os.Args[1:]))
 	}
+	if os.Getenv("QUERN_MODE") == "drive" {
+		driveAsProgram()
+	}
 	os.Exit(m.Run())
 }
 

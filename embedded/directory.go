@@ -33,14 +33,10 @@ var layout = datadir.Layout{
 }
 
 func openDirectory(parent string) (*directory, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	parent, err := local.Path(parent)
+	root, err := rootBelow(parent)
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of the embedded cluster: %w", err)
 	}
-	root := filepath.Join(parent, fmt.Sprintf("quern-%d", os.Getuid()))
 	path, err := makeDirectory(root)
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the embedded cluster: %w; set another parent with TMPDIR or -D quern.embedded.dir", err)
@@ -51,6 +47,15 @@ func openDirectory(parent string) (*directory, error) {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	return &directory{path, dir}, nil
+}
+
+// rootBelow returns the directory of all clusters of this user.
+func rootBelow(parent string) (string, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	parent, err := local.Path(parent)
+	return filepath.Join(parent, fmt.Sprintf("quern-%d", os.Getuid())), err
 }
 
 func makeDirectory(root string) (string, error) {
@@ -96,4 +101,17 @@ func (d *directory) remove() error {
 	err := d.dir.Destroy()
 	os.Remove(filepath.Dir(d.path)) // fails if other clusters remain
 	return err
+}
+
+// Sessions returns the URL of the directory, beside the clusters', for sessions of drivers, which outlive
+// a cluster. The parent is as in [Config].
+func Sessions(parent string) (string, error) {
+	root, err := rootBelow(parent)
+	if err == nil {
+		err = datadir.Make(root)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the directory of sessions: %w; set another parent with TMPDIR or -D quern.embedded.dir", err)
+	}
+	return "file://" + filepath.Join(root, "sessions"), nil
 }

@@ -374,7 +374,7 @@ func TestCleanStaging(t *testing.T) {
 	for _, name := range []string{
 		key + "/submission", unused + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
 		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",
-		"programs/19691220/waits", "clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
+		"programs/19691220/waits", "sessions/old/data-x/part", "clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
 	} {
 		name = dfs.Join(staging, name)
 		if err := f.MkdirAll(dfs.Dir(name)); err != nil {
@@ -401,7 +401,7 @@ func TestCleanStaging(t *testing.T) {
 	if err := s.cleanStaging(tidy, time.Unix(100, 0)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{unused, "programs/19691220/waits"} {
+	for _, name := range []string{unused, "programs/19691220/waits", "sessions/old"} {
 		if _, err := f.Stat(dfs.Join(staging, name)); err != nil {
 			t.Errorf("a client that waits has just changed this directory: %v", err)
 		}

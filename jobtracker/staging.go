@@ -56,6 +56,7 @@ func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	return errors.Join(err,
 		removePrograms(s.cfg.FS, s.cfg.Staging, now, c.Programs),
 		removeUnused(s.cfg.FS, s.cfg.Staging, now, c.Submissions),
+		removeSessions(s.cfg.FS, s.cfg.Staging, now),
 		s.cleanUsers(c, now),
 	)
 }
@@ -122,6 +123,22 @@ func removeUnused(f dfs.FS, staging string, now time.Time, used map[string]bool)
 			continue
 		}
 		errs = append(errs, f.RemoveAll(info.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// removeSessions removes sessions of drivers that have not changed for their lease. A driver that runs
+// changes its session all the time.
+func removeSessions(f dfs.FS, staging string, now time.Time) error {
+	infos, err := list(f, dfs.Join(staging, wire.StagingSessions))
+	if err != nil {
+		return fmt.Errorf("tidy sessions: %w", err)
+	}
+	var errs []error
+	for _, info := range infos {
+		if info.Dir && now.Sub(info.Modified) > wire.SessionLease {
+			errs = append(errs, f.RemoveAll(info.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -30,6 +30,7 @@ type Codec[T any] struct {
 // A codec may hold scratch memory, so each attempt derives its own.
 type codec[T any] struct {
 	name string // of the type, in the job's description
+	form string // the encoding, for data that other programs read; the same for all types with it
 	null bool   // encoded as no bytes and printed as nothing
 
 	view   func(v T) []byte             // the terminal form without a copy; nil: use append
@@ -182,7 +183,7 @@ func derive[T any]() (*codec[T], error) {
 // static types of their functions. Sharing the functions is safe because values of both
 // types have the same memory layout.
 func cast[T, U any](c codec[U]) *codec[T] {
-	c.name = reflect.TypeFor[T]().String()
+	c.name, c.form = reflect.TypeFor[T]().String(), reflect.TypeFor[U]().String()
 	return (*codec[T])(unsafe.Pointer(&c))
 }
 
@@ -195,7 +196,7 @@ func resolve[T any](custom *Codec[T]) (*codec[T], error) {
 	if custom.Name == "" || custom.Append == nil || custom.Decode == nil {
 		return nil, fmt.Errorf("codec for %s: Name, Append and Decode must be set", t)
 	}
-	c := &codec[T]{name: t + " as " + custom.Name, append: custom.Append, hash: custom.Hash, text: custom.Text}
+	c := &codec[T]{name: t + " as " + custom.Name, form: "codec " + custom.Name, append: custom.Append, hash: custom.Hash, text: custom.Text}
 	c.decode = func(d *decoder, src []byte) T {
 		v, err := custom.Decode(src)
 		if err != nil {
@@ -240,6 +241,19 @@ func typeName[T any](custom *Codec[T]) string {
 		return reflect.TypeFor[T]().String()
 	}
 	return c.name
+}
+
+// formOf returns the types of records, for [wire.JobPlan.Types].
+func formOf[K, V any](key *Codec[K], value *Codec[V]) (string, error) {
+	k, err := resolve(key)
+	if err != nil {
+		return "", err
+	}
+	v, err := resolve(value)
+	if err != nil {
+		return "", err
+	}
+	return k.form + "\t" + v.form, nil
 }
 
 // pointerFree reports whether values of t hold no pointers. The garbage collector does

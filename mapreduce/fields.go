@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"reflect"
+	"strings"
 	"unsafe"
 )
 
@@ -141,6 +142,7 @@ func fieldsCodec[T any]() (*codec[T], error) {
 	}
 	return &codec[T]{
 		name:         name,
+		form:         "fields" + name[strings.LastIndexByte(name, '{'):],
 		append:       put,
 		appendNested: put,
 		decodeNested: get,

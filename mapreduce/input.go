@@ -23,6 +23,7 @@ type inputSpec struct {
 	custom     mrruntime.Format // nil: the built-in format of that name
 	recordSize int
 	paths      []string // empty: -input
+	types      string   // of the records of binary files, by formOf; empty: not checked
 	from       stage    // reads the result of this stage
 	err        error
 }
@@ -128,30 +129,51 @@ func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 		return Input[Pair[K, V]]{spec: spec}
 	}
 	spec.from = r.stage
+	return binaryInput(spec, r.key, r.value)
+}
+
+// Stored reads what a job of another program has written in the format [Binary]: the main output, in
+// directories or files named part-…. Paths are as for [Lines]. The encodings of the records must be those
+// of K and V, or the job is refused; the names of types may differ. Named outputs cannot be read.
+func Stored[K, V any](paths ...string) Input[Pair[K, V]] { return stored[K, V](nil, nil, paths) }
+
+func stored[K, V any](key *Codec[K], value *Codec[V], paths []string) Input[Pair[K, V]] {
+	spec := &inputSpec{format: Binary{}.Name(), paths: paths}
+	if spec.types, spec.err = formOf(key, value); spec.err != nil {
+		spec.err = fmt.Errorf("input of binary records: %w", spec.err)
+	}
+	return binaryInput(spec, key, value)
+}
+
+func binaryInput[K, V any](spec *inputSpec, keyCodec *Codec[K], valueCodec *Codec[V]) Input[Pair[K, V]] {
 	return Input[Pair[K, V]]{
 		spec: spec,
 		read: func(t *Task, in splitReader) iter.Seq[Pair[K, V]] {
-			key, value := must(r.key), must(r.value)
+			key, value := must(keyCodec), must(valueCodec)
 			kd, vd := &decoder{keep: true}, &decoder{keep: true}
 			return func(yield func(Pair[K, V]) bool) {
 				for kb, vb := range in.Binary() {
-					k, err := read(key, kd, kb)
+					rec, err := readPair(key, value, kd, vd, kb, vb)
 					if err != nil {
 						t.fail(err)
 						return
 					}
-					v, err := read(value, vd, vb)
-					if err != nil {
-						t.fail(err)
-						return
-					}
-					if !yield(PairOf(k, v)) {
+					if !yield(rec) {
 						return
 					}
 				}
 			}
 		},
 	}
+}
+
+func readPair[K, V any](key *codec[K], value *codec[V], kd, vd *decoder, kb, vb []byte) (Pair[K, V], error) {
+	k, err := read(key, kd, kb)
+	if err != nil {
+		return Pair[K, V]{}, err
+	}
+	v, err := read(value, vd, vb)
+	return PairOf(k, v), err
 }
 
 // NewInput reads your own format; name identifies it in the job's description. A map

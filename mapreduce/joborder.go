@@ -97,7 +97,7 @@ func (c *compilation) chooseFormats() {
 	}
 	for i := range c.jobs {
 		switch {
-		case c.formats[i] == nil && c.isRead[i]:
+		case c.formats[i] == nil && (c.isRead[i] || c.Step && c.jobs[i].Output == ""):
 			c.formats[i] = Binary{}
 		case c.formats[i] == nil, c.Text && !c.isRead[i]:
 			c.formats[i] = Text{}

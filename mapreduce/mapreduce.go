@@ -34,7 +34,8 @@
 //   - Compose keys: [PairOf], [Descending], or a type with [Fields].
 //   - Write: [Format]; more than one output, [Write].
 //   - Counters, status, properties, side files: [Task].
-//   - Several jobs: [Flow]. Settings: [Job] and [Properties].
+//   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
+//     [Dataset]. Settings: [Job] and [Properties].
 //
 // # Rules
 //
@@ -75,6 +76,22 @@
 //  13. The order of a key's values is not defined. So sums of floating-point numbers may
 //     differ between runs: add integers if the output must be the same.
 //
+// # Programs that drive jobs
+//
+// [Drive] takes a function that runs jobs, and definitions, from which workers build them:
+//
+//	func main() { mapreduce.Drive(drive, step) }
+//
+//	var step = mapreduce.Define("step", func(job *mapreduce.Job, p params) (*mapreduce.Result[string, node], error) { … })
+//
+//	next, err := step.Run(d, params{…})
+//
+// A definition is a value with the types of its parameters and of its result. We tried two other shapes on the
+// examples pagerank, kmeans and components. If the struct of parameters has a method that builds the job, its
+// name is also the name of the definition, Drive needs an empty value of it, and tests cannot make one from a
+// closure; the programs were as long. If Run takes the name of a job, its result has no type. With definitions,
+// wrong types do not compile, and nothing is registered behind the program's back.
+//
 // # Types
 //
 // Keys and values are string, bool, the integers, the floats, []byte, struct{} (no
@@ -113,6 +130,7 @@
 //	describing a job               input.go, pairs.go, reduce.go, join.go, format.go, job.go
 //	common to all kinds of jobs    stage.go
 //	flags, modes of the process    internal/program, called by main.go
+//	programs that drive jobs       drive.go, dataset.go, internal/driver
 //	properties                     internal/property: names, defaults, values, Hadoop's names;
 //	                               properties.go: -D for one job of a flow
 //	order of jobs                  joborder.go

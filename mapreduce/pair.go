@@ -36,6 +36,7 @@ func (Pair[A, B]) deriveCodec() (any, error) {
 func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 	return &codec[Pair[A, B]]{
 		name: "Pair[" + a.name + "," + b.name + "]",
+		form: "pair(" + a.form + "," + b.form + ")",
 		null: a.null && b.null,
 		append: func(dst []byte, v Pair[A, B]) []byte {
 			return b.append(a.appendNested(dst, v.A), v.B)
@@ -87,6 +88,7 @@ func (Desc[T]) deriveCodec() (any, error) {
 	}
 	return &codec[Desc[T]]{
 		name:         "Desc[" + c.name + "]",
+		form:         "desc(" + c.form + ")",
 		null:         c.null,
 		append:       put,
 		appendNested: put,

@@ -56,7 +56,12 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if err := checkNamedOutputs(j.Outputs); err != nil {
 		return nil, err
 	}
-	plan.Output, err = c.output(i, plan.Properties[property.Keep] == "true")
+	if plan.Output, err = c.output(i, plan.Properties[property.Keep] == "true"); err != nil {
+		return nil, err
+	}
+	if plan.Output != "" && plan.Format == (Binary{}).Name() {
+		plan.Types, err = st.resultForm()
+	}
 	return plan, err
 }
 
@@ -115,7 +120,7 @@ func (c *compilation) reduces(i int, ofJob, properties map[string]string) (int, 
 func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 	var plans []wire.InputPlan
 	for _, in := range st.inputs() {
-		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize}
+		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize, Types: in.types}
 		switch {
 		case in.from != nil:
 			plan.From = c.writerOf(in.from) + 1
@@ -184,18 +189,23 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 // cleanInput is clean for globs. It escapes special characters of the working
 // directory, because they are not part of the author's glob.
 func (c *compilation) cleanInput(name string) (string, error) {
-	const special = `*?[]{}\`
 	if !c.relative(name) {
 		return c.clean(name)
 	}
-	var dir strings.Builder
-	for _, b := range []byte(c.Dir) {
+	return dfs.Clean(dfs.Join(escapeGlob(c.Dir), name))
+}
+
+// escapeGlob returns the glob that matches a path only.
+func escapeGlob(name string) string {
+	const special = `*?[]{}\`
+	var glob strings.Builder
+	for _, b := range []byte(name) {
 		if strings.IndexByte(special, b) >= 0 {
-			dir.WriteByte('\\')
+			glob.WriteByte('\\')
 		}
-		dir.WriteByte(b)
+		glob.WriteByte(b)
 	}
-	return dfs.Clean(dfs.Join(dir.String(), name))
+	return glob.String()
 }
 
 func (c *compilation) relative(name string) bool {

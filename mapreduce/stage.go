@@ -12,6 +12,7 @@ type stage interface {
 	emitted
 	check(Format) error // all errors in types and use
 	resultTypes() (key, value string)
+	resultForm() (string, error) // the encodings of both
 	reduces() bool
 	reduce(*jobSpec) mrruntime.ReduceFunc // nil: map-only
 }
@@ -62,6 +63,8 @@ func (s *reduced[KO, VO]) check(f Format) error {
 
 func (s *reduced[KO, VO]) resultTypes() (string, string) { return s.result.types() }
 
+func (s *reduced[KO, VO]) resultForm() (string, error) { return formOf(s.result.key, s.result.value) }
+
 func (s *reduced[KO, VO]) reduces() bool { return true }
 
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
@@ -100,6 +103,7 @@ func (s *mapped[K, V]) checkPairs() error                                       
 func (s *mapped[K, V]) check(f Format) error                                          { return errors.Join(s.checkPairs(), s.result.check(f)) }
 func (s *mapped[K, V]) pairTypes() (string, string)                                   { return s.result.types() }
 func (s *mapped[K, V]) resultTypes() (string, string)                                 { return s.result.types() }
+func (s *mapped[K, V]) resultForm() (string, error)                                   { return formOf(s.result.key, s.result.value) }
 func (s *mapped[K, V]) combines() bool                                                { return false }
 func (s *mapped[K, V]) ordered() bool                                                 { return false }
 func (s *mapped[K, V]) texts() []func(key, value []byte) string                       { return nil }

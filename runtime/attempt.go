@@ -157,7 +157,7 @@ func (a *attempt) loadProgram() error {
 	if err != nil {
 		return Fatal(fmt.Errorf("build job: %w", err))
 	}
-	if err := comparePlans(&a.sub.Plan, &program.Plan); err != nil {
+	if err := comparePlans(a.sub, &program.Plan); err != nil {
 		return err
 	}
 	if len(program.Jobs) != len(a.sub.Plan.Jobs) {
@@ -231,7 +231,7 @@ func (a *attempt) commit() error {
 		}
 		tasks = append(tasks, wire.TaskID{Job: a.id().Task.Job, Kind: kind, N: i})
 	}
-	return a.tree.commitJob(tasks, a.publishSkipped, a.alive)
+	return a.tree.commitJob(tasks, a.publishMore, a.alive)
 }
 
 func (a *attempt) fence() error {

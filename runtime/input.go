@@ -33,6 +33,13 @@ func inputFiles(f dfs.FS, in *wire.InputPlan, format Format, s settings) ([]dfs.
 		}
 		files = append(files, more...)
 	}
+	if in.Types == "" {
+		return files, nil
+	}
+	files, err := typedFiles(f, in, files)
+	if err != nil {
+		return nil, inputError(err)
+	}
 	return files, nil
 }
 

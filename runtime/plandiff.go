@@ -10,11 +10,15 @@ import (
 )
 
 // comparePlans returns an error that shows the first difference between the submitted plan
-// and the plan that this process has built.
-func comparePlans(submitted, built *wire.Plan) error {
-	field, a, b, differ := difference(reflect.ValueOf(*submitted), reflect.ValueOf(*built))
+// and the plan that this process has built. It names the definition of a driver's step.
+func comparePlans(submitted *wire.Submission, built *wire.Plan) error {
+	field, a, b, differ := difference(reflect.ValueOf(submitted.Plan), reflect.ValueOf(*built))
 	if !differ {
 		return nil
+	}
+	if step := submitted.Program.Step; step != nil {
+		return Fatal(fmt.Errorf("%w: definition %s depends on more than its parameters and the flags: field %s: submitted %s, here %s",
+			ErrPlanDiffers, step.Definition, strings.TrimPrefix(field, "."), a, b))
 	}
 	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrPlanDiffers, strings.TrimPrefix(field, "."), a, b))
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/wire"
@@ -29,14 +30,18 @@ func TestComparePlans(t *testing.T) {
 		{func(j *wire.JobPlan) { j.Properties = nil }, `Jobs[1].Properties["p"]: submitted "1", here absent`},
 	} {
 		got := ""
-		if err := comparePlans(plan(nil), plan(c.change)); err != nil {
+		if err := comparePlans(&wire.Submission{Plan: *plan(nil)}, plan(c.change)); err != nil {
 			got = err.Error()
 		}
 		if want := c.want; want == "" && got != "" || want != "" && got != "job is not deterministic: field "+want {
 			t.Errorf("got %q, want field %q", got, want)
 		}
 	}
-	equal := plan(nil)
+	step := &wire.Submission{Plan: *plan(nil), Program: wire.Program{Step: &wire.Step{Definition: "rank"}}}
+	if err := comparePlans(step, plan(func(j *wire.JobPlan) { j.Reduces = 3 })); err == nil || !strings.Contains(err.Error(), "definition rank depends on more than its parameters") {
+		t.Errorf("a step of a driver: %v", err)
+	}
+	equal := &wire.Submission{Plan: *plan(nil)}
 	if n := testing.AllocsPerRun(10, func() { comparePlans(equal, plan(nil)) }); n > 40 {
 		t.Errorf("%v allocations for equal plans", n)
 	}

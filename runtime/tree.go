@@ -17,6 +17,7 @@ import (
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
 //	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
+//	OUT/_types                       types of the records, if they are binary; see stored.go
 //	OUT/_SUCCESS                     empty, written when all files are in place
 //
 // OUT appears and disappears as a whole. A setup attempt builds it in a directory of its
@@ -460,8 +461,10 @@ func (t *tree) cleanup() error {
 		if done, err := t.exists(t.success()); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		} else if !done { // a commit that failed may have made it
-			if err := t.fs.RemoveAll(dfs.Join(t.out, skipLogs)); err != nil {
-				return fmt.Errorf("clean up: %w", err)
+			for _, name := range []string{skipLogs, typesName} {
+				if err := t.fs.RemoveAll(dfs.Join(t.out, name)); err != nil {
+					return fmt.Errorf("clean up: %w", err)
+				}
 			}
 		}
 		// A lost cleanup attempt may still run and rename it first.

@@ -467,6 +467,16 @@ func newMessage(number byte) Message {
 		return new(Shares)
 	case 28:
 		return new(Drained)
+	case 29:
+		return new(DriveHello)
+	case 30:
+		return new(DriveBegin)
+	case 31:
+		return new(DriveRun)
+	case 32:
+		return new(DriveKill)
+	case 33:
+		return new(DriveEnded)
 	}
 	return nil
 }

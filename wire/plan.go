@@ -32,6 +32,10 @@ type JobPlan struct {
 	OutKey   string `msgpack:"OutKey"`   // of the job's output
 	OutValue string `msgpack:"OutValue"` // of the job's output
 
+	// Types describes the encodings of binary output, key and value with a tab between. It is written
+	// beside the output, so that other programs can check that they read the same types.
+	Types string `msgpack:"Types,omitempty"`
+
 	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or a name from the program
 	Output  string   `msgpack:"Output"`  // URL of the output directory; empty: temporary output for a later job of the flow
 	Outputs []string `msgpack:"Outputs"` // named outputs beside the main one
@@ -42,10 +46,11 @@ type JobPlan struct {
 
 // InputPlan describes one input of a job: paths, or an earlier job of the flow.
 type InputPlan struct {
-	Format     string   `msgpack:"Format"`     // a format of package runtime, or a name from the program
-	RecordSize int      `msgpack:"RecordSize"` // bytes, for "records"
-	Paths      []string `msgpack:"Paths"`      // URLs: files, directories, globs
-	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes this input; 0: read Paths
+	Format     string   `msgpack:"Format"`          // a format of package runtime, or a name from the program
+	RecordSize int      `msgpack:"RecordSize"`      // bytes, for "records"
+	Paths      []string `msgpack:"Paths"`           // URLs: files, directories, globs
+	Types      string   `msgpack:"Types,omitempty"` // only main outputs of jobs with these Types; empty: any files
+	From       int      `msgpack:"From"`            // 1 + index in Plan.Jobs of the job that writes this input; 0: read Paths
 }
 
 // InputJobs lists the jobs that write j's input, as indexes in Plan.Jobs: sorted, and each once.
@@ -100,6 +105,9 @@ type Program struct {
 	Args  []string          `msgpack:"Args"`  // the job's own arguments, as the user typed them
 	Flags map[string]string `msgpack:"Flags"` // values of all flags in the client's process, also of defaults
 	Dir   string            `msgpack:"Dir"`   // the client's working directory, the base of the plan's relative paths
+
+	Step   *Step    `msgpack:"Step,omitempty"`   // of a program that drives jobs: the job of this submission
+	Drives []string `msgpack:"Drives,omitempty"` // instead of a Plan, from a program that drives jobs: its definitions
 }
 
 // LocalBytesProperty limits the bytes in the working directory of an attempt. It has Hadoop's
@@ -111,6 +119,7 @@ const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory
 	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
 	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
+	StagingSessions = "sessions" // sessions/<name>: results of the steps of a program that drives jobs
 	StagingUsers    = "users"    // users/<user>: that user's own staging directory, with submissions and StagingPrograms; only if daemons act as users
 )
 

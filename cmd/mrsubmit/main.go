@@ -46,6 +46,7 @@ const (
 func main() {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
+		stdin:    os.Stdin,
 		stdout:   results(os.Stdout, term.IsTerminal(int(os.Stdout.Fd()))),
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
@@ -66,6 +67,7 @@ func main() {
 
 // tool has the inputs and outputs of a command, which tests replace.
 type tool struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(name string) string
 	width          func() int // columns of the terminal; nil: stderr is not a terminal

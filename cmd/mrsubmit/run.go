@@ -21,7 +21,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -38,7 +38,8 @@ type runFlags struct {
 	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
 	noWait      bool               // fail if the cluster accepts no job for now
-	ui          bool               // serve the pages of the embedded run
+	scripted    scripted
+	ui          bool // serve the pages of the embedded run
 	noBrowser   bool
 	properties  []string // NAME=VALUE, in order
 	settings    *[][2]string
@@ -61,6 +62,9 @@ func (t *tool) run(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", errorText(err))
 		return exitUsage
 	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
 	return t.exitCode("run", set, err)
 }
 
@@ -79,6 +83,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		f.properties = append(f.properties, p)
 		return nil
 	})
+	f.scripted.declare(set)
 	f.settings = settingFlags(set)
 	rest, err := t.parse(set, args, 1)
 	if err == nil && len(rest) == 0 {
@@ -131,10 +136,20 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		return err
 	}
 	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
+	drives := len(sub.Program.Drives) > 0
+	if err := f.scripted.check(sub, cluster != nil); err != nil {
+		return err
+	}
+	if drives && f.ui {
+		return usagef("-ui: the program drives jobs: without a job tracker it runs them itself")
+	}
+	if cluster == nil && drives {
+		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: sub.Program.Args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
+	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, f, sub)
 	}
-	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil {
+	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil { // a driver's plan is empty
 		return err
 	}
 	t.warnIgnored(*f.settings, status.Scheduling)
@@ -146,7 +161,11 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	}
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
-	return exitError(client.Run(ctx, cfg, sub))
+	if drives {
+		cfg.Brief, cfg.Quiet = true, f.scripted.quiet
+		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
+	}
+	return t.runScripted(ctx, &f.scripted, cfg, sub)
 }
 
 // plan runs the job in plan mode, and completes the submission.
@@ -156,16 +175,21 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 		args = append(args, "-D", p)
 	}
 	sub, err := client.Plan(ctx, exe, append(args, f.args...), t.stderr)
-	if err != nil {
-		return nil, err
+	if err != nil || len(sub.Program.Drives) > 0 {
+		return sub, err
 	}
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
+	return sub, t.settle(f, sub)
+}
+
+// settle sets the owner and the settings of a submission.
+func (t *tool) settle(f *runFlags, sub *wire.Submission) (err error) {
 	sub.Owner = userName(f.identity, t.getenv)
 	began := f.began.Add(f.clockAhead)
 	if sub.Settings, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
-		return nil, usagef("%v", err)
+		return usagef("%v", err)
 	}
 	if d := sub.Settings.Deadline; d != 0 { // an absolute time, which building and uploading do not postpone
 		sub.DeadlineAt = began.Add(d).UnixMilli()
@@ -173,7 +197,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
 	}
-	return sub, nil
+	return nil
 }
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
@@ -189,12 +213,12 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, 
 		}
 	}
 	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
-	code := client.Run(ctx, cfg, sub)
+	ran := t.runScripted(ctx, &f.scripted, cfg, sub)
 	err = wait()
 	if closed := cluster.close(); closed != nil {
 		return fmt.Errorf("stop embedded cluster: %w", closed)
 	}
-	return cmp.Or(err, exitError(code))
+	return cmp.Or(err, ran)
 }
 
 // showRun serves the pages of an embedded cluster. wait serves them after the end of the job until an interrupt.

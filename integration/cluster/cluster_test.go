@@ -37,7 +37,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep",
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "integration/trial/driven",
 		trial.Paced, trial.Bad, "integration/embedded/faulty"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -123,12 +123,17 @@ func (c *cluster) awaitClean() {
 }
 
 // leftovers lists files of jobs in the staging directory and in the data directories of running
-// trackers. In the staging directory, clusters, programs and history stay.
+// trackers. In the staging directory, clusters, programs and history stay, and the empty directory of sessions.
 func (c *cluster) leftovers() []string {
 	var list []string
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "staging"))
 	for _, e := range entries {
-		if name := e.Name(); name != wire.StagingClusters && name != wire.StagingPrograms && name != wire.StagingHistory {
+		if name := e.Name(); name == wire.StagingSessions {
+			sessions, _ := os.ReadDir(filepath.Join(c.dir, "staging", name))
+			for _, s := range sessions {
+				list = append(list, "staging/sessions/"+s.Name())
+			}
+		} else if name != wire.StagingClusters && name != wire.StagingPrograms && name != wire.StagingHistory {
 			list = append(list, "staging/"+name)
 		}
 	}

@@ -14,6 +14,8 @@ func TestEncodedIsPinned(t *testing.T) {
 		"cmd/internal/daemon":         "a response of two fields; its tests check their names",
 		"cmd/mrsubmit":                "output for scripts; its tests check the names",
 		"jobtracker/replica":          "reads a file of raft",
+		"mapreduce":                   "parameters of a driver, for processes of the same executable",
+		"mapreduce/internal/driver":   "sessions, which only the same executable reads",
 		"sim":                         "hashes commands and decodes nothing",
 		"sim/papers":                  "prints rows for other programs",
 		"tasktracker":                 "a response of two fields, as in cmd/internal/daemon",

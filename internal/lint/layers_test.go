@@ -161,7 +161,7 @@ func within(importPath, tree string) bool {
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus", "charm.land", "github.com/charmbracelet",
-		module + "/jobtracker/pages", module + "/jobtracker/web", "net/http/httputil", "html/template",
+		module + "/jobtracker/pages", module + "/jobtracker/web", module + "/jobtracker/replica", module + "/gossip", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	clusterAndFormats := append([]string{module + "/formats", module + "/sequencefile"}, cluster...) // formats that programs import if they use them

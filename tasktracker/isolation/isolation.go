@@ -9,7 +9,7 @@
 //	           side files that the submission names, the directory of the worker, and files that
 //	           variables of its environment name
 //	writable   the directory around each output, because the output appears there by a rename; the staging
-//	           directory of the submission; the directories of its jobs on all disks; a private /tmp
+//	           directory of the submission, and the session of the driver that made it; the directories of its jobs on all disks; a private /tmp
 //	           and /var/tmp, both in the directory of the worker; /dev/shm
 //	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
 //

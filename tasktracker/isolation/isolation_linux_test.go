@@ -303,3 +303,44 @@ func TestPlanHome(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanSession: a step of a driver reads and writes in the driver's session, which is in the staging
+// directory. It sees no other session, and a link leads nowhere else.
+func TestPlanSession(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"run", "staging/sub", "staging/sessions/s/data-1", "staging/sessions/other/data-1", "staging/users"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../users", top+"/staging/sessions/link"); err != nil {
+		t.Fatal(err)
+	}
+	staging := "file://" + top + "/staging"
+	plan := func(result, input string) (string, error) {
+		sub := &wire.Submission{Staging: staging + "/sub", Program: wire.Program{Step: &wire.Step{Result: staging + result}}, Plan: wire.Plan{Jobs: []wire.JobPlan{{
+			Inputs: []wire.InputPlan{{Paths: []string{staging + input}}}, Output: staging + result,
+		}}}}
+		c := Config{}
+		plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"})
+		if err != nil {
+			return "", err
+		}
+		return strings.Join(render(plan.Steps, top+"/staging/sessions"), "\n"), nil
+	}
+	got, err := plan("/sessions/s/data-2", "/sessions/s/data-1")
+	if err != nil || got != "bind /s write" {
+		t.Errorf("steps %q, %v", got, err)
+	}
+	for _, c := range [][2]string{
+		{"/sessions/s/data-2", "/sessions/other/data-1"}, {"/sessions/link/data-2", "/sessions/s/data-1"}, {"/users/data-2", "/sub"},
+		{"/sessions/data-2", "/sub"}, {"/sessions/s/../../users/x", "/sub"},
+	} {
+		if got, err := plan(c[0], c[1]); err == nil {
+			t.Errorf("result %s, input %s: %s", c[0], c[1], got)
+		}
+	}
+}

@@ -24,6 +24,9 @@ func (p *planner) output(url string) error {
 	if err != nil {
 		return fmt.Errorf("output %s: %w", url, err)
 	}
+	if p.ofSession(parent) {
+		return nil
+	}
 	if dir := p.hides(parent); dir != "" {
 		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
 	}

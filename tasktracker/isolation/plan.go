@@ -45,6 +45,7 @@ type planner struct {
 	temp       []string              // directories for temporary files, without symbolic links
 	sockets    []string              // below paths that the submission names
 	own        string                // the submission's staging directory, may be in hidden; empty: not local
+	session    string                // of the driver that made the submission, in the staging directory; empty: none, or not local
 	links      map[string]enter.Step // by At
 	binds      map[string]enter.Step // by At
 	last       []enter.Step          // after the covers of hidden directories

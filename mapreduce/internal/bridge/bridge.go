@@ -14,11 +14,13 @@ type Settings struct {
 	Output     string            // -output
 	Properties map[string]string // -D
 	Dir        string            // path or URL for relative paths; empty: the working directory
+	Step       bool              // the job is a step of a driver: Output takes its result in the format Binary, unless it names an output
 
 	// For package mrtest:
 	Defaults  map[string]string // of properties that neither the job nor Properties sets
 	NoCombine bool              // run without combiners, to check that the output stays the same
 	Text      bool              // write lines instead of the jobs' formats
+	Session   string            // -session of a driver
 }
 
 // Compiled is a job or flow as functions on bytes.
@@ -34,6 +36,13 @@ type Compiled struct {
 // Compiler is implemented by *mapreduce.Job and *mapreduce.Flow.
 type Compiler interface {
 	Compile(Settings) (*Compiled, error)
+}
+
+// Definition makes the jobs of one step of a program that drives jobs.
+type Definition interface {
+	Name() string
+	// Build builds the job from its parameters, as JSON.
+	Build(params []byte) (Compiler, error)
 }
 
 // UsageError is an error in the command line, not in the job. The program exits with

@@ -16,22 +16,30 @@ type jobFlags struct {
 	set           *flag.FlagSet
 	parsed        bool
 	input, output string
+	session       string // of a driver
 	properties    map[string]string
 }
 
-// newJobFlags adds Main's flags to the author's.
-func newJobFlags(set *flag.FlagSet) (*jobFlags, error) {
+// newJobFlags adds the flags of mapreduce.Main, or of mapreduce.Drive, to the author's.
+func newJobFlags(set *flag.FlagSet, caller string) (*jobFlags, error) {
 	if set.Parsed() {
-		return nil, errors.New("the program called flag.Parse before mapreduce.Main: remove the call, Main parses the flags")
+		return nil, fmt.Errorf("the program called flag.Parse before mapreduce.%s: remove the call, %s parses the flags", caller, caller)
 	}
-	for _, name := range []string{"input", "output", "D", "h", "help"} {
+	names := []string{"input", "output", "D", "h", "help"}
+	if caller == drives {
+		names = append(names, "session")
+	}
+	for _, name := range names {
 		if set.Lookup(name) != nil {
-			return nil, fmt.Errorf("the program declares the flag -%s, which mapreduce.Main declares: rename it", name)
+			return nil, fmt.Errorf("the program declares the flag -%s, which mapreduce.%s declares: rename it", name, caller)
 		}
 	}
 	f := &jobFlags{set: set, properties: make(map[string]string)}
 	set.StringVar(&f.input, "input", "", "comma-separated `paths` to read: files, directories, globs; a comma in a name is written \\,")
 	set.StringVar(&f.output, "output", "", "`directory` to write, which must not exist")
+	if caller == drives {
+		set.StringVar(&f.session, "session", "", "`name` of a session that keeps the results of the steps if the program fails: started again with it, the program takes up where it stopped")
+	}
 	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; in a flow, JOB:name=value sets it for one job, and wins; may be repeated")
 	set.Init(set.Name(), flag.ContinueOnError)
 	return f, nil

@@ -25,6 +25,7 @@ import (
 const (
 	modeVariable = "QUERN_MODE"
 	planMode     = "plan"   // write the Submission to descriptor 3
+	driveMode    = "drive"  // drive jobs of the client on descriptors 3 (reading) and 4 (writing)
 	workerMode   = "worker" // serve a tracker on descriptors 3 (reading) and 4 (writing)
 )
 
@@ -33,28 +34,18 @@ const (
 // because only Main leads to the code that prints it.
 const protocolMarker = "quern-job-protocol:2\n"
 
+// The functions of package mapreduce that call this package.
+const (
+	runs   = "Main"
+	drives = "Drive"
+)
+
 // Run runs the program with the job that build returns, and returns the exit code.
 func Run(build func() (bridge.Compiler, error)) int {
-	mode := os.Getenv(modeVariable)
-	os.Unsetenv(modeVariable) // programs that the job starts must not inherit it
-	flags, err := newJobFlags(flag.CommandLine)
-	if err != nil {
-		return fail(err)
-	}
-	p := &program{build: build, flags: flags}
-	switch mode {
-	case workerMode:
-		p.worker = true
-		return p.work()
-	case planMode, "":
-	default:
-		return fail(bridge.Usagef("%s=%q is not a mode of this program, which has protocol %s", modeVariable, mode, protocolMarker))
-	}
-	if err := p.flags.parse(os.Args[1:]); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
-		}
-		return 2 // package flag has printed the error
+	p := &program{build: func(*wire.Step) (bridge.Compiler, error) { return build() }}
+	mode, code := p.start(runs)
+	if code >= 0 {
+		return code
 	}
 	sub, err := p.submission(os.Args[1:])
 	if err != nil {
@@ -63,24 +54,59 @@ func Run(build func() (bridge.Compiler, error)) int {
 	if mode == planMode {
 		return writePlan(sub)
 	}
-	// Workers start from this path, in another directory: make it absolute.
-	path, err := os.Executable()
-	if err != nil {
-		return fail(fmt.Errorf("find the program's own file: %w", err))
-	}
-	if sub.Program.Path, err = dfs.Clean(path); err != nil {
-		return fail(fmt.Errorf("find the program's own file: %w", err))
+	if err := setPath(sub); err != nil {
+		return fail(err)
 	}
 	return embedded.Run(sub, p.load)
 }
 
+// start selects the mode and parses the flags. A code of 0 or more ends the process.
+func (p *program) start(caller string) (mode string, code int) {
+	mode = os.Getenv(modeVariable)
+	os.Unsetenv(modeVariable) // programs that the job starts must not inherit it
+	var err error
+	if p.flags, err = newJobFlags(flag.CommandLine, caller); err != nil {
+		return mode, fail(err)
+	}
+	switch {
+	case mode == workerMode:
+		p.worker = true
+		return mode, p.work()
+	case mode == planMode, mode == "", mode == driveMode && caller == drives:
+	default:
+		return mode, fail(bridge.Usagef("%s=%q is not a mode of this program, which has protocol %s", modeVariable, mode, protocolMarker))
+	}
+	if err := p.flags.parse(os.Args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return mode, 0
+		}
+		return mode, 2 // package flag has printed the error
+	}
+	return mode, -1
+}
+
+// setPath sets the path of the program in a submission. Workers start from this path, in another
+// directory: it is absolute.
+func setPath(sub *wire.Submission) error {
+	path, err := os.Executable()
+	if err == nil {
+		sub.Program.Path, err = dfs.Clean(path)
+	}
+	if err != nil {
+		return fmt.Errorf("find the program's own file: %w", err)
+	}
+	return nil
+}
+
 // program is a job's program in one process.
 type program struct {
-	build  func() (bridge.Compiler, error)
-	worker bool // this process is a worker
+	build  func(*wire.Step) (bridge.Compiler, error) // the step is nil, except for a driver
+	worker bool                                      // this process is a worker
+	quiet  bool                                      // print no notes
 
-	mu    sync.Mutex // guards flags, which build reads; workers within one process share them
-	flags *jobFlags
+	mu         sync.Mutex // guards what follows: workers within one process share the flags
+	flags      *jobFlags
+	readsInput bool // a job has read -input
 }
 
 // submission builds and describes the job, for a client.
@@ -89,7 +115,7 @@ func (p *program) submission(args []string) (*wire.Submission, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
-	compiled, err := p.compile(dir)
+	compiled, err := p.compile(dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +127,8 @@ func (p *program) submission(args []string) (*wire.Submission, error) {
 	return sub, nil
 }
 
-func (p *program) compile(dir string) (*bridge.Compiled, error) {
-	job, err := p.build()
+func (p *program) compile(dir string, step *wire.Step) (*bridge.Compiled, error) {
+	job, err := p.build(step)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +136,15 @@ func (p *program) compile(dir string) (*bridge.Compiled, error) {
 	if err != nil {
 		return nil, bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
-	compiled, err := job.Compile(bridge.Settings{
-		Inputs:     inputs,
-		Output:     p.flags.output,
-		Properties: p.flags.properties,
-		Dir:        dir,
-	})
+	settings := bridge.Settings{Inputs: inputs, Output: p.flags.output, Properties: p.flags.properties, Dir: dir}
+	if step != nil {
+		settings.Output, settings.Step = step.Result, true
+		settings.Properties = ofDefinition(settings.Properties, step.Definition)
+	}
+	compiled, err := job.Compile(settings)
+	if step != nil {
+		return compiled, err
+	}
 	if err == nil && p.flags.input != "" && !compiled.ReadsInput {
 		jobs := compiled.Program.Plan.Jobs
 		reads := fmt.Sprintf("job %s names its own input", jobs[0].Name)
@@ -135,7 +164,7 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	if err := p.flags.restore(&sub.Program); err != nil {
 		return nil, mrruntime.Fatal(fmt.Errorf("set the job's flags: %w", err))
 	}
-	compiled, err := p.compile(sub.Program.Dir)
+	compiled, err := p.compile(sub.Program.Dir, sub.Program.Step)
 	if err != nil && p.worker {
 		dir, _ := os.Getwd() // only for the message
 		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.WorkerEnvironment(sub, dir))
@@ -153,6 +182,14 @@ func fail(err error) int {
 		return 2
 	}
 	return 1
+}
+
+// exitCode prints an error and returns its exit code, or 0 without an error.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	return fail(err)
 }
 
 func writePlan(sub *wire.Submission) int {

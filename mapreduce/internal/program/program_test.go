@@ -42,11 +42,11 @@ func TestWorkerRestoresFlags(t *testing.T) {
 		set.SetOutput(io.Discard)
 		since, list := set.String("since", now, ""), new(listFlag)
 		set.Var(list, "also", "")
-		flags, err := newJobFlags(set)
+		flags, err := newJobFlags(set, runs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &program{flags: flags, build: func() (bridge.Compiler, error) {
+		return &program{flags: flags, build: func(*wire.Step) (bridge.Compiler, error) {
 			return job{names: []string{"j-" + *since + "-" + list.String()}, readsInput: true}, nil
 		}}, since, list
 	}
@@ -82,7 +82,7 @@ func TestWorkerRestoresFlags(t *testing.T) {
 
 	taken := flag.NewFlagSet("job", flag.ContinueOnError)
 	taken.String("input", "", "")
-	if _, err := newJobFlags(taken); err == nil || !strings.Contains(err.Error(), "-input") {
+	if _, err := newJobFlags(taken, runs); err == nil || !strings.Contains(err.Error(), "-input") {
 		t.Errorf("error %v", err)
 	}
 	unknown, _, _ := declare("x")
@@ -126,8 +126,8 @@ func TestInputIgnored(t *testing.T) {
 		"given":       {job{names: []string{"given"}, readsInput: true}, ""},
 		"one of them": {job{names: []string{"own", "given"}, readsInput: true}, ""},
 	} {
-		p := &program{build: func() (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
-		_, err := p.compile("/")
+		p := &program{build: func(*wire.Step) (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
+		_, err := p.compile("/", nil)
 		_, usage := err.(bridge.UsageError)
 		switch {
 		case c.wants == "" && err != nil:

@@ -43,6 +43,8 @@ const (
 const (
 	Reduces           = "mapreduce.job.reduces"
 	Keep              = "quern.flow.keep"
+	EmbeddedDir       = "quern.embedded.dir"
+	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
 )

@@ -1,0 +1,116 @@
+package cluster_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
+)
+
+// small is a cluster of one job tracker and two task trackers.
+func small(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 2 }
+
+// TestDrivers: programs that drive jobs have the same results on a cluster as embedded.
+func TestDrivers(t *testing.T) {
+	c := start(t, small)
+	c.checkDriver("pagerank", "a\tb c\nb\tc\nc\ta\nd\tc e\n")
+	c.checkDriver("kmeans", "1 1\n9 9\n5 0\n1 2\n8 9\n6 1\n2 1\n9 8\n5 1\n")
+	c.mrsubmit("run", "-detach", c.Program("driven"), "-input", c.dir).Fail(2, "-detach: the program drives jobs")
+	id := strings.TrimSpace(c.mrsubmit("run", "-detach", c.Program("wordcount"), "-input", filepath.Join(c.dir, "kmeans-in"), "-output", filepath.Join(c.dir, "detached")).Succeed())
+	if !strings.Contains(c.mrsubmit("wait", "-json", id).Succeed(), "succeeded") {
+		t.Errorf("the detached job %s did not succeed", id)
+	}
+	c.checkDriver("components", "1\t2\n3\t2\n7\t8\n3\t4\n9\t9\n8\t6\n")
+}
+
+// checkDriver runs an example on the cluster and embedded, and compares the numbers in the lines of -output.
+func (c *cluster) checkDriver(example, input string) {
+	c.t.Helper()
+	in := filepath.Join(c.dir, example+"-in")
+	if err := os.WriteFile(in, []byte(input), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	out, alone := filepath.Join(c.dir, example+"-out"), filepath.Join(c.dir, example+"-alone")
+	c.mrsubmit("run", c.Program(example), "-input", in, "-output", out).Succeed()
+	trial.Begin(c.t, exec.CommandContext(context.WithoutCancel(c.ctx), c.Program(example), "-input", in, "-output", alone, "-D", "quern.embedded.dir="+c.t.TempDir())).Succeed()
+	got, want := c.numbers(out), c.numbers(alone)
+	if len(got) == 0 || len(got) != len(want) {
+		c.t.Fatalf("%s: %d lines on the cluster, %d embedded", example, len(got), len(want))
+	}
+	for key, numbers := range want {
+		for i, number := range numbers {
+			if len(got[key]) != len(numbers) || math.Abs(got[key][i]-number) > 1e-6*math.Max(1, math.Abs(number)) {
+				c.t.Errorf("%s: %s has %v on the cluster, %v embedded", example, key, got[key], numbers)
+			}
+		}
+	}
+}
+
+// numbers returns the numbers of each line of an output, by the first word.
+func (c *cluster) numbers(out string) map[string][]float64 {
+	c.t.Helper()
+	all := make(map[string][]float64)
+	for line := range strings.Lines(string(trial.JoinParts(trial.ReadParts(c.t, local.New(), "file://"+out)))) {
+		words := strings.Fields(line)
+		all[words[0]] = []float64{}
+		for _, word := range words[1:] {
+			if number, err := strconv.ParseFloat(word, 64); err == nil {
+				all[words[0]] = append(all[words[0]], number)
+			}
+		}
+	}
+	return all
+}
+
+// TestDriverStops: when a driver is killed or interrupted, its running job is killed too. Started again with
+// its session, it runs only the other steps. Its session is removed when it succeeds.
+func TestDriverStops(t *testing.T) {
+	c := start(t, small)
+	in := filepath.Join(c.dir, "in")
+	write := func(text string) {
+		if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() *trial.Run { return c.mrsubmit("run", c.Program("driven"), "-input", in, "-session", "s") }
+	hangs := func(jobs int) func() bool {
+		return func() bool {
+			ids := c.submitted()
+			return len(ids) == jobs && strings.Contains(c.mrsubmit("status", ids[jobs-1]).Succeed(), "1 running")
+		}
+	}
+	write("a\nhang\n")
+	killed := run()
+	killed.Await("the third job", hangs(3))
+	for _, pid := range processes.Children(killed.Pid()) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	killed.Fail(1, "killed")
+	interrupted := run()
+	interrupted.Await("the third job again", hangs(4))
+	interrupted.Signal(os.Interrupt)
+	interrupted.Fail(1, "got signal", "session s is kept for")
+	list := c.mrsubmit("list").Succeed()
+	if n := strings.Count(list, "killed"); n != 2 {
+		t.Errorf("%d jobs were killed, want 2:\n%s", n, list)
+	}
+	write("b\n")
+	printed := run().Succeed()
+	if want := []string{"step 0 a", "step 1 hang", "step 2 b", "step 3 b"}; !trial.ContainsAll(printed, want) || strings.Contains(printed, "step 0 b") {
+		t.Errorf("the driver printed\n%s", printed)
+	}
+	if n := len(c.submitted()); n != 6 {
+		t.Errorf("%d jobs were submitted, want 6", n)
+	}
+}

@@ -1,0 +1,248 @@
+// Package driver runs the steps of a program that drives jobs. A step is one job: a definition with
+// parameters. Package mapreduce has the typed side; a [Cluster] runs the jobs.
+//
+// # Sessions
+//
+// Results of steps that name no output belong to a session, a directory:
+//
+//	<sessions>/<name>/
+//	    program            hash of the program that made the session
+//	    running/           exists while a driver uses the session; see lease.go
+//	    <key>-<n>          record of a step that has ended: JSON
+//	    data-<random>/     its result: part files as the job committed them
+//	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
+//
+// The key is a hash of the definition, the parameters and the flags; n counts the steps with this key,
+// from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
+// with the same session gets the recorded results of the steps that had ended. A step without a record
+// runs again, into another directory.
+//
+// # Invariants
+//
+//	D1  A record exists only if its job has succeeded. Records are written once and completely.
+//	D2  Only the program that made a session uses it, and only one process at a time.
+//	D3  A session without a name is removed when the driver ends, a named one when the driver
+//	    succeeds. What a crash leaves expires: see Lease.
+//
+// A Driver is safe for concurrent use.
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// Cluster runs the jobs of steps.
+type Cluster interface {
+	// Sessions returns the URL of the directory that has the session. It is called before Run, once.
+	Sessions(first *wire.Submission) (string, error)
+	// Run runs a submission until its jobs have ended. When ctx ends, it kills the jobs.
+	Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
+}
+
+// Config says where a driver's steps run.
+type Config struct {
+	Cluster Cluster
+	FS      dfs.FS
+	Session string                 // name; empty: a temporary one
+	Program func() (string, error) // returns the hash of this program; called for a named session
+	Flags   map[string]string      // values of the program's flags
+	Note    func(text string)      // prints a line for the user
+	// Submission builds the job of a step.
+	Submission func(step *wire.Step) (*wire.Submission, error)
+}
+
+// Driver runs steps.
+type Driver struct {
+	Config
+
+	mu      sync.Mutex
+	session *session // nil before the first step
+	steps   map[string]int
+	err     error // the first that fails the driver
+}
+
+// New returns a Driver. Call [Driver.Close] at the end.
+func New(cfg Config) *Driver { return &Driver{Config: cfg, steps: make(map[string]int)} }
+
+// Result is the result of a step.
+type Result struct {
+	Dir      string // URL
+	Format   string
+	Counters wire.Counters
+	Job      string // id
+}
+
+// Step runs a job, or returns the recorded result of an earlier process.
+func (d *Driver) Step(ctx context.Context, definition string, params []byte) (*Result, error) {
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	result, err := d.step(ctx, definition, params)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", definition, err)
+	}
+	return result, nil
+}
+
+func (d *Driver) step(ctx context.Context, definition string, params []byte) (*Result, error) {
+	name, err := d.name(definition, params)
+	if err != nil {
+		return nil, err
+	}
+	step := &wire.Step{Definition: definition, Params: params, Result: "file:///"} // only to build the first one
+	s, err := d.open(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	if result, err := s.recorded(name); result != nil || err != nil {
+		return result, err
+	}
+	step.Result = dfs.Join(s.dir, dataPrefix+rand.Text())
+	sub, err := d.Submission(step)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := d.Cluster.Run(ctx, sub)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Counters: make(wire.Counters)}
+	for i := range jobs {
+		job := &jobs[i]
+		if job.State != wire.Succeeded {
+			return nil, failure(ctx, job)
+		}
+		result.Job = job.ID.String()
+		result.Counters.Merge(job.Counters)
+	}
+	last := &sub.Plan.Jobs[len(sub.Plan.Jobs)-1]
+	result.Dir, result.Format = last.Output, last.Format
+	return result, s.record(name, definition, params, result)
+}
+
+// failure returns the error of a job that did not succeed.
+func failure(ctx context.Context, job *wire.EndedJob) error {
+	text := strings.TrimRight(job.Error, "\n")
+	if job.State == wire.Killed && ctx.Err() != nil {
+		return fmt.Errorf("%v killed: %w", job.ID, context.Cause(ctx))
+	}
+	return fmt.Errorf("%v %v: %s", job.ID, job.State, text)
+}
+
+// name returns the name of a step's record.
+func (d *Driver) name(definition string, params []byte) (string, error) {
+	text, err := json.Marshal(struct {
+		Definition string
+		Params     json.RawMessage
+		Flags      map[string]string
+	}{definition, params, d.Flags})
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256(text)
+	key := hex.EncodeToString(hash[:16])
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.steps[key]
+	d.steps[key]++
+	return fmt.Sprintf("%s-%d", key, n), nil
+}
+
+// open opens the session at the first step.
+func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.session != nil {
+		return d.session, nil
+	}
+	first, err := d.Submission(step)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := d.Cluster.Sessions(first)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{fs: dfs.Private(d.FS), name: d.Session, note: d.Note, lost: d.Fail}
+	if s.name == "" {
+		s.dir = dfs.Join(sessions, rand.Text())
+		if err = s.make(sessions); err == nil {
+			s.renew(ctx, "")
+		}
+	} else {
+		s.dir = dfs.Join(sessions, s.name)
+		err = d.enter(ctx, s, sessions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.session = s
+	return s, nil
+}
+
+func (d *Driver) enter(ctx context.Context, s *session, sessions string) error {
+	hash, err := d.Program()
+	if err != nil {
+		return err
+	}
+	if err := s.make(sessions); err != nil {
+		return err
+	}
+	return s.enter(ctx, hash)
+}
+
+// Drop removes the result of a step.
+func (d *Driver) Drop(r *Result) error {
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	if s == nil || !s.owns(r.Dir) {
+		return fmt.Errorf("drop %s: it does not belong to the session", r.Dir)
+	}
+	return s.drop(r.Dir)
+}
+
+// Fail makes later steps and the driver fail with an error, unless there is an earlier one.
+func (d *Driver) Fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// Err returns the error of Fail.
+func (d *Driver) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// Close ends the session. It keeps a named session if the driver has failed.
+func (d *Driver) Close(failed bool) error {
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.leave()
+	if s.name != "" && failed {
+		d.Note(fmt.Sprintf("session %s is kept for %v after its last step: run the same command again to go on; it is in %s", s.name, Lease, s.dir))
+		return s.release()
+	}
+	if err := s.fs.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("remove session: %w", err)
+	}
+	return nil
+}

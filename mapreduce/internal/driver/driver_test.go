@@ -1,0 +1,266 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+const sessions = "mem://t/sessions"
+
+// fakeCluster runs each step at once: its result has _SUCCESS, and its counter is the number of runs.
+type fakeCluster struct {
+	fs   dfs.FS
+	mu   sync.Mutex
+	runs []string // definitions and parameters
+	fail error
+}
+
+func (c *fakeCluster) Sessions(*wire.Submission) (string, error) { return sessions, nil }
+
+func (c *fakeCluster) Run(_ context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	step := sub.Program.Step
+	c.runs = append(c.runs, step.Definition+string(step.Params))
+	job := wire.EndedJob{ID: wire.JobID{Start: 1, N: len(c.runs)}, State: wire.Succeeded}
+	if c.fail != nil {
+		job.State, job.Error = wire.Failed, c.fail.Error()
+		return []wire.EndedJob{job}, nil
+	}
+	job.Counters = wire.Counters{"g": {"runs": int64(len(c.runs))}}
+	if err := c.fs.MkdirAll(step.Result); err != nil {
+		return nil, err
+	}
+	return []wire.EndedJob{job}, writeFile(c.fs, dfs.Join(step.Result, successName), nil)
+}
+
+// ran returns what has run since the last call.
+func (c *fakeCluster) ran() string {
+	runs := strings.Join(c.runs, " ")
+	c.runs = nil
+	return runs
+}
+
+func (c *fakeCluster) driver(session, program string) *Driver {
+	return New(Config{
+		Cluster: c, FS: c.fs, Session: session, Note: func(string) {},
+		Program: func() (string, error) { return program, nil },
+		Submission: func(step *wire.Step) (*wire.Submission, error) {
+			copied := *step
+			plan := wire.Plan{Jobs: []wire.JobPlan{{Name: step.Definition, Output: step.Result, Format: "binary"}}}
+			return &wire.Submission{Plan: plan, Program: wire.Program{Step: &copied}}, nil
+		},
+	})
+}
+
+func (c *fakeCluster) left(t *testing.T) (names []string) {
+	infos, err := c.fs.List(sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range infos {
+		names = append(names, dfs.Base(info.Name))
+	}
+	return names
+}
+
+// loop runs 2·n steps. Four of them have the same parameters.
+func loop(t *testing.T, d *Driver, n int) (all []*Result) {
+	t.Helper()
+	for i := range 2 * n {
+		r, err := d.Step(t.Context(), "step", fmt.Append(nil, i/4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// TestResume: a driver that failed and starts again with its session runs only the steps that had not
+// ended. Equal parameters are told apart by their number.
+func TestResume(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	first := c.driver("s", "p")
+	before := loop(t, first, 2)
+	if err := first.Drop(before[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ran(); got != "step0 step0 step0 step0" {
+		t.Fatalf("ran %s", got)
+	}
+	second := c.driver("s", "p")
+	after := loop(t, second, 3)
+	if got := c.ran(); got != "step1 step1" {
+		t.Errorf("started again, it ran %s", got)
+	}
+	for i := range before {
+		if before[i].Dir != after[i].Dir || after[i].Counters.Get("g", "runs") != int64(i+1) {
+			t.Errorf("step %d: %+v, before %+v", i, after[i], before[i])
+		}
+	}
+	if err := second.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.left(t); len(left) > 0 {
+		t.Errorf("left after success: %q", left)
+	}
+}
+
+// TestResultLost: a step runs again if others have removed its result.
+func TestResultLost(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	first := c.driver("s", "p")
+	results := loop(t, first, 1)
+	if err := errors.Join(first.Close(true), c.fs.RemoveAll(results[1].Dir)); err != nil {
+		t.Fatal(err)
+	}
+	c.ran()
+	again := loop(t, c.driver("s", "p"), 1)
+	if got := c.ran(); got != "step0" || again[1].Dir == results[1].Dir {
+		t.Errorf("ran %q, into %s", got, again[1].Dir)
+	}
+}
+
+// TestOtherProgram: another build does not use a session.
+func TestOtherProgram(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	d := c.driver("s", "p")
+	loop(t, d, 1)
+	if err := d.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.driver("s", "q").Step(t.Context(), "step", []byte("0"))
+	if err == nil || !strings.Contains(err.Error(), "session s was made by another build") {
+		t.Errorf("%v", err)
+	}
+	loop(t, c.driver("s", "p"), 1) // the refused one has left it
+}
+
+// TestTemporary: a session without a name does not outlive its driver, and drivers do not share it.
+func TestTemporary(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	for _, failed := range []bool{false, true} {
+		d := c.driver("", "p")
+		loop(t, d, 1)
+		if got := c.ran(); got != "step0 step0" {
+			t.Errorf("ran %s", got)
+		}
+		if err := d.Close(failed); err != nil {
+			t.Fatal(err)
+		}
+		if left := c.left(t); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+}
+
+// TestFailure: the error of a failed job names the definition and the job, and the step has no record.
+func TestFailure(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20), fail: errors.New("bad record")}
+	d := c.driver("s", "p")
+	_, err := d.Step(t.Context(), "step", []byte("0"))
+	if err == nil || err.Error() != "run step: job_1_0001 failed: bad record" {
+		t.Errorf("%v", err)
+	}
+	c.fail = nil
+	if err := d.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	c.ran()
+	if loop(t, c.driver("s", "p"), 1); c.ran() != "step0 step0" {
+		t.Error("the failed step did not run again")
+	}
+}
+
+// TestSticky: after a failed read of a result no step runs.
+func TestSticky(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	d := c.driver("", "p")
+	failed := errors.New("read")
+	d.Fail(failed)
+	d.Fail(errors.New("later"))
+	if _, err := d.Step(t.Context(), "step", []byte("0")); err != failed || d.Err() != failed || c.ran() != "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestHeld: only one driver uses a session. When it stops renewing it, another one takes it over, and the
+// first one fails. The session of a dead process is free at once.
+func TestHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCluster{fs: mem.New(1 << 20)}
+		first := c.driver("s", "p")
+		loop(t, first, 1)
+		start := time.Now()
+		_, err := c.driver("s", "p").Step(t.Context(), "step", []byte("0"))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d on ", os.Getpid())) || time.Since(start) > 2*renewEvery {
+			t.Fatalf("a second driver: %v after %v", err, time.Since(start))
+		}
+		first.session.stop() // as if its process hung
+		first.session.loops.Wait()
+		second := c.driver("s", "p")
+		start = time.Now()
+		loop(t, second, 1) // by the clock of the file system, which advances with each change
+		if time.Since(start) == 0 {
+			t.Error("took over at once")
+		}
+		first.session.renew(t.Context(), "first")
+		synctest.Wait()
+		<-time.After(2 * renewEvery)
+		if err := first.Err(); err == nil || !strings.Contains(err.Error(), "was taken over by process") {
+			t.Errorf("the first driver: %v", err)
+		}
+		first.session.leave()
+		if err := second.Close(true); err != nil {
+			t.Fatal(err)
+		}
+		host, _ := os.Hostname()
+		dir := dfs.Join(sessions, "s", runningName)
+		if err := errors.Join(c.fs.Mkdir(dir), writeFile(c.fs, dfs.Join(dir, holderName), []byte(host+" 999999999 x"))); err != nil {
+			t.Fatal(err)
+		}
+		start = time.Now()
+		third := c.driver("s", "p")
+		loop(t, third, 1)
+		if time.Since(start) > 0 {
+			t.Errorf("waited %v for a dead process", time.Since(start))
+		}
+		if err := third.Close(false); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestSweep: sessions that have not changed for their lease are removed, others not.
+func TestSweep(t *testing.T) {
+	files := mem.New(1 << 20)
+	if err := files.MkdirAll(dfs.Join(sessions, "s")); err != nil {
+		t.Fatal(err)
+	}
+	c := &fakeCluster{fs: files}
+	info, err := files.Stat(dfs.Join(sessions, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(files, sessions, info.Modified.Add(Lease-time.Hour)); err != nil || len(c.left(t)) != 1 {
+		t.Errorf("%v, %q", err, c.left(t))
+	}
+	if err := Sweep(files, sessions, info.Modified.Add(Lease+time.Hour)); err != nil || len(c.left(t)) != 0 {
+		t.Errorf("%v, %q", err, c.left(t))
+	}
+}
