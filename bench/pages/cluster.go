@@ -103,7 +103,10 @@ func (c *cluster) submit(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if statuses[0].State == wire.Succeeded {
+		if state := statuses[0].State; state.Ended() {
+			if state != wire.Succeeded {
+				return fmt.Errorf("job %s has %v: %s", key, state, statuses[0].Error)
+			}
 			return nil
 		}
 	}
@@ -159,6 +162,8 @@ func (t *tracker) run() {
 			t.send(&wire.Inventory{})
 		case *wire.Launch:
 			t.launch(m.Attempt)
+		case *wire.Grant:
+			go t.end(m.Attempt)
 		}
 	}
 }
@@ -192,8 +197,12 @@ func (t *tracker) send(m wire.Message) {
 
 func (t *tracker) launch(id wire.AttemptID) {
 	large := id.Task.Kind == wire.Map && id.Task.Job.N > ended
-	if !large {
+	switch {
+	case id.Task.Kind != wire.Map:
 		go t.end(id)
+		return
+	case !large:
+		go t.ready(id)
 		return
 	}
 	t.mu.Lock()
@@ -204,9 +213,14 @@ func (t *tracker) launch(id wire.AttemptID) {
 		took = taskTime * time.Duration(n+1) / (trackers * slots)
 	}
 	time.AfterFunc(took, func() {
-		t.end(id)
+		t.ready(id)
 		t.c.done.Add(1)
 	})
+}
+
+// ready asks for the commit of a map's output.
+func (t *tracker) ready(id wire.AttemptID) {
+	t.send(&wire.Report{Attempt: id, State: wire.AttemptReady})
 }
 
 func (t *tracker) end(id wire.AttemptID) {

@@ -65,7 +65,7 @@ func (v *Value[T]) Get(ctx context.Context, epoch uint64) (T, error) {
 	return v.get(ctx, epoch, time.Time{}, v.make)
 }
 
-// get returns the value of an epoch whose making began at since or later, and otherwise makes it.
+// get returns the value of an epoch if its making began at since or later, and otherwise makes it.
 func (v *Value[T]) get(ctx context.Context, epoch uint64, since time.Time, produce func(context.Context) (T, error)) (value T, err error) {
 	v.mu.Lock()
 	if k := v.kept; k != nil && k.epoch == epoch && !k.began.Before(since) && time.Now().Before(k.until) {
@@ -138,7 +138,7 @@ func (t *Table[K, T]) Get(ctx context.Context, key K, epoch uint64) (T, error) {
 	return v.get(ctx, epoch, time.Time{}, v.make)
 }
 
-// GetSince returns the value of a key in an epoch whose making began at since or later. make makes it instead of the
+// GetSince returns the value of a key in an epoch. Its making began at since or later. make makes it instead of the
 // table's function: what it makes must depend on the key alone.
 func (t *Table[K, T]) GetSince(ctx context.Context, key K, epoch uint64, since time.Time, make func(context.Context) (T, error)) (T, error) {
 	return t.of(key).get(ctx, epoch, since, make)

@@ -126,7 +126,7 @@ func TestGetSince(t *testing.T) {
 			got, err := table.GetSince(t.Context(), 1, 1, time.Now().Add(-age), func(context.Context) (int, error) {
 				made++
 				mine := made
-				time.Sleep(10 * time.Second) // of the bubble's clock
+				<-time.After(10 * time.Second) // of the bubble's clock
 				return mine, nil
 			})
 			if got != want || err != nil {
@@ -135,7 +135,7 @@ func TestGetSince(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		all.Go(func() { get(0, 1) })
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		all.Go(func() { get(4*time.Second, 1) })
 		synctest.Wait()
 		all.Go(func() { get(2*time.Second, 2) })

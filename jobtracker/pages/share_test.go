@@ -64,7 +64,7 @@ func TestShare(t *testing.T) {
 			{r: asUser("ann", "/", "max-age=9"), made: 1, before: func() { epoch++ }},
 			{r: asUser("ann", "/", "max-age=9"), made: 1, before: func() { leads = false }},
 		} {
-			time.Sleep(c.passed) // of the bubble's clock
+			<-time.After(c.passed) // of the bubble's clock
 			if c.before != nil {
 				c.before()
 			}
