@@ -22,6 +22,7 @@ import (
 	"github.com/quernmr/quern/bench/hdfs"
 	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/bench/mix"
+	"github.com/quernmr/quern/bench/pages"
 	"github.com/quernmr/quern/bench/pair"
 	"github.com/quernmr/quern/bench/schedulers"
 	"github.com/quernmr/quern/bench/steps"
@@ -31,7 +32,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), steps.Section(),
+		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
 	}
 }
 

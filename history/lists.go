@@ -13,7 +13,7 @@ import (
 )
 
 // PageLength is the number of jobs in a [Page].
-const PageLength = 20
+const PageLength = 100
 
 // Page is a part of the list of histories.
 type Page struct {
@@ -30,7 +30,7 @@ type Query struct {
 }
 
 // pageReads is the maximum number of records that a page reads because the index lacks them: Select may refuse most.
-const pageReads = 5 * PageLength
+const pageReads = PageLength
 
 // ReadPage reads summaries, newest first. If the files of the day of q.After are no longer kept, the page
 // is empty: the others were older.

@@ -28,7 +28,7 @@ type Metrics struct {
 	Leads       bool
 	Census      *census.Census // nil: it does not lead
 	Counts      *census.Counts
-	Steps       *meter.Histogram // times of the core's Steps
+	Steps       *meter.Histogram // times of the core's Steps, and of reads of the core for clients
 	Waits       *meter.Histogram // from the arrival of a task tracker's message to its Step
 	Plans       *meter.Histogram // times of calls of the scheduler
 	FailedPlans *meter.Count     // such calls that failed, or took too long

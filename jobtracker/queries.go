@@ -145,7 +145,9 @@ func (s *Server) answerQueries() {
 	for _, q := range s.queries {
 		if err == nil {
 			q.epoch = s.leadingEpoch()
+			began := s.now()
 			q.read()
+			s.meters.steps.AddTime(s.now() - began)
 		}
 		q.answer <- err
 	}

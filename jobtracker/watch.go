@@ -1,6 +1,7 @@
 package jobtracker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -109,13 +110,14 @@ type unconfirmed struct {
 
 func (e *unconfirmed) Unwrap() error { return e.error }
 
-// statusesAt returns states as statuses at a time: a job that has not ended has grown older.
+// statusesAt returns states as statuses at a time: a job that has not ended has grown older, and had slots for longer.
 func statusesAt(states []*jobState, now time.Duration) []wire.JobStatus {
 	statuses := make([]wire.JobStatus, len(states))
 	for i, s := range states {
 		statuses[i] = s.status
 		if !s.status.State.Ended() {
 			statuses[i].Elapsed += max(now-s.at, 0)
+			statuses[i].SlotTime = cmp.Or(s.slots.Load(), s.status.SlotTime)
 		}
 	}
 	return statuses

@@ -55,9 +55,11 @@ type watchedJob struct {
 	ended     bool
 }
 
-// jobState is the status of a job at a time, or why there is none. It never changes.
+// jobState is the status of a job at a time, or why there is none. It never changes, but for the time in slots: that
+// grows without an event.
 type jobState struct {
 	status wire.JobStatus
+	slots  atomic.Pointer[wire.SlotTime] // the latest; nil: that of status
 	err    error
 	epoch  uint64 // in which this job tracker led then; 0: it did not
 	at     time.Duration
@@ -259,6 +261,7 @@ func (x *watchers) publish(j *watchedJob, now time.Duration) {
 	}
 	j.ended = !ok || s.status.State.Ended()
 	if last := j.published.Load(); last != nil && last.err == nil && s.err == nil && sameStatus(&last.status, &s.status) {
+		last.slots.Store(s.status.SlotTime)
 		return
 	}
 	j.published.Store(s)

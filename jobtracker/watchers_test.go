@@ -271,3 +271,31 @@ func TestManyWatchesAfterElection(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotTimeGrows: a client that comes later gets the time in slots of then, although nothing else has changed, and
+// the others are not told.
+func TestSlotTimeGrows(t *testing.T) {
+	f := newFakeStatuses(1)
+	x := newWatchers(f)
+	ask := func(w *watch, now time.Duration, slots int64) {
+		t.Helper()
+		j := f.jobs[jobN(0)]
+		j.SlotTime = &wire.SlotTime{Total: slots}
+		f.jobs[jobN(0)] = j
+		x.add(w, now)
+		states, _, err := w.states(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := statusesAt(states, now)[0].SlotTime; got == nil || got.Total != slots {
+			t.Errorf("after %v the time in slots is %+v, want %d", now, got, slots)
+		}
+	}
+	first := newWatch([]wire.JobID{jobN(0)})
+	ask(first, 0, 505)
+	first.woken()
+	ask(newWatch([]wire.JobID{jobN(0)}), 7*time.Second, 7505)
+	if first.woken() {
+		t.Error("a client is told of a change that is none")
+	}
+}

@@ -45,6 +45,10 @@ func (g Goal) Check() error {
 // noDeadline is the deadline, in seconds, of a job without one: 30 years.
 const noDeadline = 1e9
 
+// Says reports whether a value of the metric says something. A job without a deadline counts as 30 years early, so the
+// lateness of other jobs does not matter beside it.
+func (m Metric) Says(value float64) bool { return m.Penalty != Lateness || value > -noDeadline/1000 }
+
 // Cost is the cost of ending at a time: a non-decreasing function of seconds from now.
 // Responses count from now, because past waiting adds the same to a sum under every plan. So
 // their maximum is the makespan. The maximum stretch counts from the submission, because past

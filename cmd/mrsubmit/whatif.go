@@ -47,9 +47,13 @@ func (q *query) whatIf(ctx context.Context) error {
 			rows = append(rows, []string{name, "-", "-", "-", "-", s.Unknown})
 			continue
 		}
+		value := "-"
+		if v, ok := s.Metrics[x.Scheduling.Metric]; ok {
+			value = strconv.FormatFloat(v, 'g', 6, 64)
+		}
 		rows = append(rows, []string{
 			name, secondsText(s.MeanResponseSeconds), strconv.FormatFloat(s.MeanStretch, 'f', 2, 64), secondsText(s.LastEndSeconds), strconv.Itoa(s.Late),
-			strconv.FormatFloat(s.Metrics[x.Scheduling.Metric], 'g', 6, 64),
+			value,
 		})
 	}
 	if err := q.printTable(rows); err != nil || !q.eachJob {

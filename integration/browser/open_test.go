@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -28,12 +27,12 @@ func BenchmarkOpenPages(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
+	defer w.end()
 	input := w.input(b, "in", 100, 100, 100, 100, 100, 100)
 	first := ""
 	for i := range 10 {
 		name := fmt.Sprint("job", i)
 		run := w.submit(b, name, input, "--", "-shape", name, "-record-time", "200ms")
-		defer run.TrySignal(syscall.SIGKILL)
 		if first == "" {
 			first = w.awaitJob(b, run, name, "running")
 		}

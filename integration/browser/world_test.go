@@ -39,6 +39,7 @@ func buildAndRun(m *testing.M) int {
 		closeBrowser()
 		if shared.Cluster != nil {
 			shared.open()
+			shared.end()
 			if err := shared.Close(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -65,6 +66,7 @@ type world struct {
 	*processes.Cluster
 	dir  string
 	gate string // file for which gated jobs wait
+	runs []*trial.Run
 }
 
 // begin starts a cluster with this many daemons.
@@ -92,6 +94,7 @@ func start(t *testing.T, jobTrackers, taskTrackers int) *world {
 	}
 	t.Cleanup(func() {
 		w.open()
+		w.end()
 		if t.Failed() {
 			for _, d := range w.All() {
 				t.Logf("== %s\n%s", d.ID, d.LastLines())
@@ -162,7 +165,17 @@ func (w *world) submit(t testing.TB, name, input string, flags ...string) *trial
 	}
 	args := append([]string{"run", "-shared-local"}, settings...)
 	args = append(args, w.Program("stages"), "-input", input, "-output", filepath.Join(w.dir, fmt.Sprint("out-", n)))
-	return trial.Begin(t, w.Command(context.Background(), "mrsubmit", append(args, append([]string{"-name", name}, flags...)...)...))
+	run := trial.Begin(t, w.Command(context.Background(), "mrsubmit", append(args, append([]string{"-name", name}, flags...)...)...))
+	w.runs = append(w.runs, run)
+	return run
+}
+
+// end ends the clients that still run, and waits for them.
+func (w *world) end() {
+	for _, run := range w.runs {
+		run.TrySignal(syscall.SIGKILL)
+		<-run.Ended
+	}
 }
 
 // listed is a job of mrsubmit list -json.
@@ -225,6 +238,7 @@ func theShared(t *testing.T) (*world, *jobs) {
 			return
 		}
 		shared.world = *w
+		w = &shared.world
 		small := w.input(t, "small", 3, 4, 2, 5)
 		for range 3 {
 			w.submit(t, "nightly", small, "--", "-shape", "nightly", "-D", "mapreduce.input.fileinputformat.split.maxsize=60", "-D", "mapreduce.job.reduces=3").Succeed()

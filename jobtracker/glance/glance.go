@@ -28,16 +28,17 @@ type Value[T any] struct {
 	making *making[T]
 }
 
-// made is a value, and until when it is kept.
+// made is a value, when its making began, and until when it is kept.
 type made[T any] struct {
-	value T
-	epoch uint64
-	until time.Time
+	value        T
+	epoch        uint64
+	began, until time.Time
 }
 
 // making is a value that is being made, and how many clients wait for it.
 type making[T any] struct {
 	epoch   uint64
+	began   time.Time
 	done    chan struct{}
 	waiting int
 	cancel  context.CancelFunc
@@ -60,15 +61,20 @@ func For[T any](least time.Duration) func(T, time.Duration) time.Duration {
 }
 
 // Get returns the value of an epoch.
-func (v *Value[T]) Get(ctx context.Context, epoch uint64) (value T, err error) {
+func (v *Value[T]) Get(ctx context.Context, epoch uint64) (T, error) {
+	return v.get(ctx, epoch, time.Time{}, v.make)
+}
+
+// get returns the value of an epoch if its making began at since or later, and otherwise makes it.
+func (v *Value[T]) get(ctx context.Context, epoch uint64, since time.Time, produce func(context.Context) (T, error)) (value T, err error) {
 	v.mu.Lock()
-	if k := v.kept; k != nil && k.epoch == epoch && time.Now().Before(k.until) {
+	if k := v.kept; k != nil && k.epoch == epoch && !k.began.Before(since) && time.Now().Before(k.until) {
 		v.mu.Unlock()
 		return k.value, nil
 	}
 	m := v.making
-	if m == nil || m.epoch != epoch {
-		m = v.begin(epoch)
+	if m == nil || m.epoch != epoch || m.began.Before(since) {
+		m = v.begin(epoch, produce)
 	}
 	m.waiting++
 	v.mu.Unlock()
@@ -89,19 +95,18 @@ func (v *Value[T]) Get(ctx context.Context, epoch uint64) (value T, err error) {
 }
 
 // begin begins to make a value. The caller holds the lock.
-func (v *Value[T]) begin(epoch uint64) *making[T] {
+func (v *Value[T]) begin(epoch uint64, produce func(context.Context) (T, error)) *making[T] {
 	ctx, cancel := context.WithTimeout(context.Background(), makeWait)
-	m := &making[T]{epoch: epoch, done: make(chan struct{}), cancel: cancel}
+	m := &making[T]{epoch: epoch, began: time.Now(), done: make(chan struct{}), cancel: cancel}
 	v.making = m
 	go func() {
 		defer cancel()
-		began := time.Now()
-		m.value, m.err = v.make(ctx)
+		m.value, m.err = produce(ctx)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		now := time.Now()
 		if m.err == nil && v.making == m {
-			v.kept = &made[T]{m.value, epoch, now.Add(v.keep(m.value, now.Sub(began)))}
+			v.kept = &made[T]{m.value, epoch, m.began, now.Add(v.keep(m.value, now.Sub(m.began)))}
 		}
 		if v.making == m {
 			v.making = nil
@@ -129,7 +134,20 @@ func NewTable[K comparable, T any](most int, make func(ctx context.Context, key 
 
 // Get returns the value of a key in an epoch.
 func (t *Table[K, T]) Get(ctx context.Context, key K, epoch uint64) (T, error) {
+	v := t.of(key)
+	return v.get(ctx, epoch, time.Time{}, v.make)
+}
+
+// GetSince returns the value of a key in an epoch. Its making began at since or later. make makes it instead of the
+// table's function: what it makes must depend on the key alone.
+func (t *Table[K, T]) GetSince(ctx context.Context, key K, epoch uint64, since time.Time, make func(context.Context) (T, error)) (T, error) {
+	return t.of(key).get(ctx, epoch, since, make)
+}
+
+// of returns the value of a key, which is then the one that was asked for last.
+func (t *Table[K, T]) of(key K) *Value[T] {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	v := t.byKey[key]
 	if v == nil {
 		v = New(func(ctx context.Context) (T, error) { return t.make(ctx, key) }, t.keep)
@@ -141,6 +159,5 @@ func (t *Table[K, T]) Get(ctx context.Context, key K, epoch uint64) (T, error) {
 		delete(t.byKey, t.order[0])
 		t.order = t.order[1:]
 	}
-	t.mu.Unlock()
-	return v.Get(ctx, epoch)
+	return v
 }

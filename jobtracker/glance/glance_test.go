@@ -116,3 +116,31 @@ func TestFor(t *testing.T) {
 		t.Errorf("kept for %v and %v", short, long)
 	}
 }
+
+// TestGetSince: a value that began to be made before a time is not returned, not even while it is being made.
+func TestGetSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, made := NewTable[int](8, nil, For[int](time.Hour)), 0
+		get := func(age time.Duration, want int) {
+			t.Helper()
+			got, err := table.GetSince(t.Context(), 1, 1, time.Now().Add(-age), func(context.Context) (int, error) {
+				made++
+				mine := made
+				<-time.After(10 * time.Second) // of the bubble's clock
+				return mine, nil
+			})
+			if got != want || err != nil {
+				t.Errorf("got %d, %v, want %d", got, err, want)
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() { get(0, 1) })
+		<-time.After(3 * time.Second)
+		all.Go(func() { get(4*time.Second, 1) })
+		synctest.Wait()
+		all.Go(func() { get(2*time.Second, 2) })
+		all.Wait()
+		get(time.Minute, 2)
+		get(5*time.Second, 3)
+	})
+}

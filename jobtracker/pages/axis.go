@@ -31,16 +31,23 @@ var steps = []time.Duration{
 const maxIntervals = 5
 
 // axisOf makes an axis of UTC times around a span.
-func axisOf(begin, end time.Time) axis {
+func axisOf(begin, end time.Time) axis { return axisWithin(begin, end, maxIntervals) }
+
+// narrowIntervals is maxIntervals of an axis in a column of a table. Labels at the ends stay within the column, which
+// brings them near the next ones.
+const narrowIntervals = 3
+
+// axisWithin makes an axis with at most this many intervals.
+func axisWithin(begin, end time.Time, most int) axis {
 	begin, end = begin.UTC(), end.UTC()
 	step := steps[len(steps)-1]
 	for _, s := range steps {
-		if intervals(begin, end, s) <= maxIntervals {
+		if intervals(begin, end, s) <= most {
 			step = s
 			break
 		}
 	}
-	for intervals(begin, end, step) > maxIntervals {
+	for intervals(begin, end, step) > most {
 		step *= 2
 	}
 	a := axis{Begin: begin.Truncate(step)}

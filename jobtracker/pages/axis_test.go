@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/web"
 	"pgregory.net/rapid"
 )
 
@@ -38,5 +39,30 @@ func TestAxisLabels(t *testing.T) {
 	length, marks := elapsedAxis(95_000)
 	if last := marks[len(marks)-1]; length != 120_000 || last.Label != "2m" || marks[1].Label != "30s" {
 		t.Errorf("%d ms with %v", length, marks)
+	}
+}
+
+// TestNarrowAxis: labels of eight characters do not touch in the narrowest column of bars.
+func TestNarrowAxis(t *testing.T) {
+	const column, label = 240.0, 50.0
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rowsOf([]web.Job{{State: "running", Prediction: &web.Prediction{LikelyMillis: rapid.Int64Range(10_000, 1e10).Draw(t, "end")}}})
+		a := setBars(rows, testNow)
+		last := -1.0
+		for _, m := range a.Marks {
+			from := m.At*column - map[string]float64{"middle": label / 2, "end": label}[m.Anchor]
+			if from <= last {
+				t.Fatalf("labels touch: %v", a.Marks)
+			}
+			last = from + label
+		}
+	})
+}
+
+func TestCounted(t *testing.T) {
+	for want, h := range map[string]histogram{"1 reduce": {Count: 1, Of: "reduces"}, "1\u202f200 maps": {Count: 1200, Of: "maps"}} {
+		if got := h.Counted(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

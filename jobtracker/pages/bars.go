@@ -33,7 +33,7 @@ func setBars(rows []jobRow, now time.Time) *axis {
 		return nil
 	}
 	begin = later(begin, now.Add(-3*max(end.Sub(now), 10*time.Second)))
-	a := axisOf(begin, end)
+	a := axisWithin(begin, end, narrowIntervals)
 	for i := range rows {
 		if rows[i].Ends > 0 {
 			rows[i].Bar = barOf(&rows[i], &a, now)

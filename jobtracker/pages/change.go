@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
@@ -25,12 +24,8 @@ func newKey() []byte {
 // token is in the forms of a user, and shows that a change comes from a page of this handler: pages of other sites
 // cannot read it.
 func (h *handler) token(r *http.Request) string {
-	user := ""
-	if peer, ok := identity.PeerOf(r.TLS); ok {
-		user = peer.String()
-	}
 	sum := hmac.New(sha256.New, h.key)
-	sum.Write([]byte(user))
+	sum.Write([]byte(userOf(r)))
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

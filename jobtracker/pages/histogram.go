@@ -43,6 +43,14 @@ func (b bin) Tall() int { return max(1, int(96*b.High)) }
 // section 3.6, where few tasks delay the end).
 const stragglerFactor = 2
 
+// Counted is the number of values, and what they are.
+func (h *histogram) Counted() string {
+	if h.Count == 1 {
+		return "1 " + strings.TrimSuffix(h.Of, "s")
+	}
+	return grouped(int64(h.Count)) + " " + h.Of
+}
+
 // Drawn reports whether there are enough values for a drawing.
 func (h *histogram) Drawn() bool { return h.Count >= 3 }
 

@@ -13,17 +13,27 @@ import (
 
 // readList reads a list page by page, until it has at least max items. It reports whether it leaves out some.
 func readList[T any](h *handler, r *http.Request, path string, query url.Values, max int) (all []T, more bool, err error) {
+	return readPages(h, r, path, query, max, func(p *web.Page[T]) ([]T, string) { return p.Items, p.Next })
+}
+
+// readAttempts is readList of a job's attempts.
+func readAttempts(h *handler, r *http.Request, path string, query url.Values, max int) (all []web.Attempt, more bool, err error) {
+	return readPages(h, r, path, query, max, func(p *web.Attempts) ([]web.Attempt, string) { return p.Items, p.Next })
+}
+
+func readPages[T, P any](h *handler, r *http.Request, path string, query url.Values, max int, part func(*P) ([]T, string)) (all []T, more bool, err error) {
 	query = clone(query)
 	for after := query.Get("after"); ; {
-		var page web.Page[T]
-		if err := h.get(r, path, query, &page); err != nil {
+		page := new(P)
+		if err := h.get(r, path, query, page); err != nil {
 			return nil, false, err
 		}
-		all = append(all, page.Items...)
-		if page.Next == "" || page.Next == after || len(all) >= max {
-			return all, page.Next != "", nil
+		items, next := part(page)
+		all = append(all, items...)
+		if next == "" || next == after || len(all) >= max {
+			return all, next != "", nil
 		}
-		after = page.Next
+		after = next
 		query.Set("after", after)
 	}
 }
@@ -49,7 +59,7 @@ const maxAttempts, samples = 1000, 5
 func (h *handler) attemptsOf(r *http.Request, j *web.Job) (attempts []web.Attempt, sampled bool, err error) {
 	path := "/v1/jobs/" + j.ID + "/attempts"
 	if j.Maps.Total+j.Reduces.Total <= maxAttempts || ended(j.State) {
-		return readList[web.Attempt](h, r, path, nil, maxAttempts)
+		return readAttempts(h, r, path, nil, maxAttempts)
 	}
 	known := make(map[string]bool)
 	for _, phase := range []struct {
@@ -58,7 +68,7 @@ func (h *handler) attemptsOf(r *http.Request, j *web.Job) (attempts []web.Attemp
 	}{{"m", j.Maps.Total}, {"r", j.Reduces.Total}} {
 		for k := range min(samples, phase.tasks) {
 			after := fmt.Sprintf("attempt_%s_%s_%06d_0", strings.TrimPrefix(j.ID, "job_"), phase.kind, phase.tasks*k/samples)
-			some, _, err := readList[web.Attempt](h, r, path, url.Values{"after": {after}}, maxAttempts/samples/2)
+			some, _, err := readAttempts(h, r, path, url.Values{"after": {after}}, maxAttempts/samples/2)
 			if err != nil {
 				return nil, false, err
 			}

@@ -32,6 +32,8 @@
 //	P3  A change has the Origin of the pages and the token of their form. The API decides whether the user may
 //	    make it.
 //	P4  The files in assets/ are served as they are: no build step, no other host.
+//	P5  Only requests of one user share a page, since users may see different jobs. A page is as old as a request
+//	    allows, see share.go.
 //
 // Many goroutines may use a handler at once.
 package pages
@@ -42,6 +44,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"path"
@@ -66,13 +69,14 @@ type handler struct {
 	templates map[string]*template.Template // by page
 	now       func() time.Time
 	pace      pace
+	made      *made
 }
 
 // New makes the handler of all pages. It gets its values from api, the handler of package web.
 func New(api http.Handler) http.Handler { return newHandler(api, time.Now) }
 
 func newHandler(api http.Handler, now func() time.Time) http.Handler {
-	h := &handler{api: api, key: newKey(), now: now, templates: make(map[string]*template.Template)}
+	h := &handler{api: api, key: newKey(), now: now, made: newMade(api), templates: make(map[string]*template.Template)}
 	for _, name := range []string{"cluster", "trackers", "jobs", "job", "attempts", "counters", "settings", "log", "flow", "history", "compare", "scheduler", "whatif", "problem"} {
 		h.templates[name] = template.Must(template.New("frame.html").Funcs(functions()).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/charts.html", "templates/"+name+".html"))
 	}
@@ -139,26 +143,42 @@ func eventsOf(body any) string {
 // page makes a handler: content computes the values, the template of this name shows them.
 func (h *handler) page(name string, content func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		began, status, shown := h.now(), http.StatusOK, name
-		body, err := content(r)
+		page, err := h.made.get(r, func(r *http.Request) (*shown, error) {
+			began := time.Now()
+			body, err := content(r)
+			if err != nil {
+				return nil, err
+			}
+			return h.show(name, name, body, r, began)
+		})
+		status := http.StatusOK
 		if err != nil {
 			p := asProblem(err)
 			if p.Leader != "" {
 				http.Redirect(w, r, leaderURL(r, p.Leader), http.StatusTemporaryRedirect)
 				return
 			}
-			status, shown, body = p.Status, "problem", p
+			status = p.Status
+			if page, err = h.show("problem", name, p, r, time.Now()); err != nil {
+				http.Error(w, "page "+name+": "+err.Error(), http.StatusInternalServerError)
+				return
+			}
 		}
-		var out bytes.Buffer
-		f := frame{Page: name, Title: title(name, r), Now: h.now().UTC(), Events: eventsOf(body), Body: body}
-		if err := h.templates[shown].Execute(&out, f); err != nil {
-			http.Error(w, "page "+name+": "+err.Error(), http.StatusInternalServerError)
-			return
-		}
-		now := h.now()
-		w.Header().Set("Reload-After", strconv.FormatInt(h.pace.after(now, now.Sub(began)).Milliseconds(), 10))
-		send(w, r, status, "text/html; charset=utf-8", out.Bytes())
+		w.Header().Set("Reload-After", strconv.FormatInt(h.pace.after(h.now(), 0).Milliseconds(), 10))
+		w.Header().Set("Age", strconv.FormatFloat(math.Ceil(time.Since(page.began).Seconds()), 'f', 0, 64))
+		send(w, r, status, "text/html; charset=utf-8", page.html)
 	}
+}
+
+// show executes a template with the values of a page.
+func (h *handler) show(template, name string, body any, r *http.Request, began time.Time) (*shown, error) {
+	var out bytes.Buffer
+	f := frame{Page: name, Title: title(name, r), Now: h.now().UTC(), Events: eventsOf(body), Body: body}
+	if err := h.templates[template].Execute(&out, f); err != nil {
+		return nil, err
+	}
+	h.pace.after(h.now(), time.Since(began))
+	return &shown{out.Bytes(), began}, nil
 }
 
 func title(name string, r *http.Request) string {

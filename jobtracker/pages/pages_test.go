@@ -129,7 +129,7 @@ func TestPages(t *testing.T) {
 		{"/", 200, []string{"<h1>Cluster</h1>", "1<small> of 2</small>", "/jobs/job_7_0001", "1 in use, 2 planned", "jobs that you may not see", "1 with troubles", "5.0 GiB free", "3 failed fetches"}},
 		{"/trackers", 200, []string{"1 task trackers"}},
 		{"/trackers?from=x", 400, []string{"want the number of a row"}},
-		{"/jobs", 200, []string{"1 jobs", "3/4", `class="known" x="0.00%" y="6" width="40.00%"`, "will be late", "minimizes <strong>sum-tardiness</strong>", `<a href="?sort=name">Job</a>`, "03:04:00"}},
+		{"/jobs", 200, []string{"1 jobs", "3/4", `class="known" x="16.67%" y="6" width="33.33%"`, "will be late", "minimizes <strong>sum-tardiness</strong>", `<a href="?sort=name">Job</a>`, "03:04:00"}},
 		{"/jobs?sort=name", 200, []string{`aria-sort="ascending"><a href="?down=1&amp;sort=name">`}},
 		{"/jobs?sort=age&down=1", 200, []string{`aria-sort="ascending"`}},
 		{"/jobs?sort=colour", 400, []string{"jobs can be sorted by age, done, end, name, owner, pool, state"}},

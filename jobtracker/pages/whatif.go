@@ -28,6 +28,7 @@ type whatIfPage struct {
 type whatIfRow struct {
 	web.WhatIfScheduler
 	Value float64 // of the current metric
+	Known bool    // the prediction has the metric
 	Part  float64 // of the largest value, from 0 to 1
 	Best  bool
 }
@@ -81,7 +82,8 @@ func (h *handler) whatIf(r *http.Request) (any, error) {
 func (p *whatIfPage) setRows() {
 	most := 0.0
 	for _, x := range p.WhatIf.Items {
-		row := whatIfRow{WhatIfScheduler: x, Value: x.Metrics[p.Metric]}
+		row := whatIfRow{WhatIfScheduler: x}
+		row.Value, row.Known = x.Metrics[p.Metric]
 		most = max(most, row.Value)
 		p.Rows = append(p.Rows, row)
 	}
@@ -93,7 +95,7 @@ func (p *whatIfPage) setRows() {
 		if most > 0 {
 			row.Part = max(0, row.Value/most)
 		}
-		row.Best = row.Unknown == "" && row.Value == p.Rows[0].Value
+		row.Best = row.Unknown == "" && row.Known && row.Value == p.Rows[0].Value
 		if row.Unknown == "" {
 			p.Names = append(p.Names, row.Scheduler)
 		}
@@ -110,8 +112,11 @@ func (p *whatIfPage) setMetrics() {
 			}
 		}
 		for i := range p.Rows[:len(p.Names)] {
-			v := p.Rows[i].Metrics[name]
-			m.Values = append(m.Values, comparedValue{number(v), v <= least})
+			value := comparedValue{Text: "–"}
+			if v, ok := p.Rows[i].Metrics[name]; ok {
+				value = comparedValue{number(v), v <= least}
+			}
+			m.Values = append(m.Values, value)
 		}
 		if some {
 			p.Metrics = append(p.Metrics, m)

@@ -44,7 +44,9 @@ func (h *handler) jsonHandler(serve func(ctx context.Context, r *http.Request) (
 			h.fail(w, r, err)
 			return
 		}
-		reply(w, http.StatusOK, jsonType, answer)
+		if !give(r, answer) {
+			reply(w, http.StatusOK, jsonType, answer)
+		}
 	}
 }
 

@@ -196,8 +196,20 @@ const (
 // beat is the time between two beats in a stream of events.
 const beat = 500 * time.Millisecond
 
+// API is the handler of all routes.
+type API struct {
+	http.Handler
+	leadership func() core.Leadership
+}
+
+// Term is the number of the latest term that this job tracker knows, and whether it leads in it.
+func (a *API) Term() (epoch uint64, leads bool) {
+	l := a.leadership()
+	return l.Epoch, l.Leads
+}
+
 // New makes the handler of all routes.
-func New(cfg Config) http.Handler {
+func New(cfg Config) *API {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -218,7 +230,7 @@ func New(cfg Config) http.Handler {
 	mux.HandleFunc("/", h.jsonHandler(func(_ context.Context, r *http.Request) (any, error) {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))
-	return mux
+	return &API{mux, func() core.Leadership { return cfg.Server.Leadership() }}
 }
 
 // NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves

@@ -34,6 +34,7 @@ type (
 		Late                int     `json:"late"`                          // submissions that miss their deadline
 
 		// Metrics has the values of all metrics, as schedulers compute them: times are seconds, and responses count from now.
+		// It lacks the lateness of jobs without a deadline.
 		Metrics map[string]float64 `json:"metrics,omitempty"`
 		Plans   int                `json:"plans,omitempty"`     // that were made
 		Kept    int                `json:"keptPlans,omitempty"` // how often an older plan stayed in force, since plans take long
@@ -95,7 +96,9 @@ func whatIfScheduler(x *jobtracker.WhatIf, of *jobtracker.WhatIfScheduler, visib
 	s.MeanResponseSeconds, s.MeanStretch, s.LastEndSeconds, s.Late = of.MeanResponse, of.MeanStretch, of.LastEnd, of.Late
 	s.Plans, s.Kept, s.Metrics = of.Prediction.Plans, of.Prediction.Kept, make(map[string]float64, len(of.Values))
 	for _, v := range of.Values {
-		s.Metrics[v.Metric.String()] = v.Value
+		if v.Metric.Says(v.Value) {
+			s.Metrics[v.Metric.String()] = v.Value
+		}
 	}
 	for i, end := range of.Prediction.Ends {
 		if !visible[i] {

@@ -87,12 +87,17 @@ function say(state, text) {
 
 let wait = pause; // the server asks for longer ones while pages cost it much
 let last = performance.now();
-async function reload() {
+let changed = -Infinity; // the last change of a job
+
+// reload loads the page again. Pages that are half a pause old will do for regular reloads, so that windows share them.
+async function reload(age) {
   last = performance.now();
+  const began = last;
   try {
-    const answer = await fetch(location.href, { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
+    const answer = await fetch(location.href, { headers: { "Cache-Control": "max-age=" + age, ...(tag && { "If-None-Match": tag }) }, cache: "no-store" });
     if (answer.status >= 500 && !answer.headers.get("ETag")) throw new Error(answer.statusText);
     wait = Math.min(longest, Math.max(pause, Number(answer.headers.get("Reload-After")) || 0));
+    if (changed > began - 1000 * (Number(answer.headers.get("Age")) || 0)) soon(wait); // the page may be older than that change
     if (answer.status !== 304 && !busy()) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const place of ["content", "shown"]) {
@@ -113,9 +118,10 @@ async function reload() {
 // watch reloads after changes of jobs. Only a visible page has a stream: browsers limit those of a host.
 let stream = null;
 let waiting = null;
-function soon(ms) {
-  if (!waiting) waiting = setTimeout(async () => { waiting = null; if (!document.hidden) await reload(); watch(); }, ms);
+function soon(ms, age = 0) {
+  if (!waiting) waiting = setTimeout(async () => { waiting = null; if (!document.hidden) await reload(age); watch(); }, ms);
 }
+const half = () => Math.floor(wait / 2000); // of a pause, in seconds
 function close() {
   stream?.close();
   stream = null;
@@ -125,7 +131,7 @@ function watch() {
   if (document.hidden || !events) return close();
   if (stream && stream.readyState !== EventSource.CLOSED) return;
   stream = new EventSource("/v1/events?" + events);
-  stream.addEventListener("jobs", () => soon(wait));
+  stream.addEventListener("jobs", () => { changed = performance.now(); soon(wait, half()); });
   stream.addEventListener("end", () => { close(); delete document.body.dataset.events; soon(0); });
   stream.addEventListener("problem", () => { close(); soon(wait); }); // such as another leader
   stream.addEventListener("error", () => { if (stream?.readyState === EventSource.CLOSED) { close(); soon(wait); } });
@@ -172,5 +178,5 @@ if (document.body.dataset.events) {
   say("live", "Live");
   watch();
   document.addEventListener("visibilitychange", () => { watch(); soon(0); });
-  setInterval(() => { if (!document.hidden && document.body.dataset.events && performance.now() - last >= Math.max(quiet, wait)) soon(0); }, 1000);
+  setInterval(() => { if (!document.hidden && document.body.dataset.events && performance.now() - last >= Math.max(quiet, wait)) soon(0, half()); }, 1000);
 }
