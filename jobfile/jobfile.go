@@ -2,8 +2,8 @@
 // machine, and a Quern job. It never executes the file. [Build] makes such a file from a
 // package directory.
 //
-// A Quern job has a marker in its read-only data. Only mapreduce.Main links it in, and
-// stripping keeps it:
+// A Quern job has a marker in its read-only data. Only mapreduce.Main and mapreduce.Drive link it
+// in, and stripping keeps it:
 //
 //	quern-job-protocol: N X        N: decimal digits, X: any byte but a digit
 //
@@ -46,7 +46,7 @@ var (
 	// ErrNotGo reports a program that Go did not build.
 	ErrNotGo = errors.New("is not a Go program")
 	// ErrNotJob reports a Go program without the marker.
-	ErrNotJob = errors.New("is a Go program but no Quern job: it never calls mapreduce.Main")
+	ErrNotJob = errors.New("is a Go program but no Quern job: it calls neither mapreduce.Main nor mapreduce.Drive")
 	// ErrPlatform reports a program for another operating system or processor.
 	ErrPlatform = errors.New("is built for another machine")
 	// ErrProtocol reports a job built with another version of Quern.

@@ -71,7 +71,7 @@ func TestBuiltPrograms(t *testing.T) {
 		want error
 		text string
 	}{
-		{compile(t, program("no marker")), ErrNotJob, "never calls mapreduce.Main"},
+		{compile(t, program("no marker")), ErrNotJob, "calls neither mapreduce.Main nor mapreduce.Drive"},
 		{compile(t, program(mark+"7\n")), ErrProtocol, "7, this version of Quern speaks 2"},
 		{compile(t, program(mark+"2\n"), "GOARCH="+other), ErrPlatform, runtime.GOOS + "/" + other},
 	} {

@@ -86,11 +86,11 @@
 //
 //	next, err := step.Run(d, params{…})
 //
-// A definition is a value with the types of its parameters and of its result. We tried two other shapes on the
-// examples pagerank, kmeans and components. If the struct of parameters has a method that builds the job, its
-// name is also the name of the definition, Drive needs an empty value of it, and tests cannot make one from a
-// closure; the programs were as long. If Run takes the name of a job, its result has no type. With definitions,
-// wrong types do not compile, and nothing is registered behind the program's back.
+// A definition is a value with the types of its parameters and of its result. Two other shapes are possible. If the
+// struct of parameters had a method that builds the job, its name would also be the name of the definition, Drive would
+// need an empty value of it, and tests could not make one from a closure; pagerank, drafted in both shapes, was as
+// long. If Run took the name of a job, its result would have no type. With definitions, wrong types do not compile, and
+// nothing is registered behind the program's back.
 //
 // # Types
 //

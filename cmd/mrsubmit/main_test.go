@@ -340,7 +340,7 @@ func TestPackageDirectory(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for _, c := range []struct{ job, stderr string }{
-		{"./other", "never calls mapreduce.Main"},
+		{"./other", "calls neither mapreduce.Main nor mapreduce.Drive"},
 		{"marked", "ended without a plan: exit status 4"},
 		{"./wrong", "undefined: missing"},
 		{self, "is a Go program but no Quern job"},
