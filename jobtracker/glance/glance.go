@@ -10,6 +10,7 @@ package glance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type making[T any] struct {
 	cancel  context.CancelFunc
 	value   T
 	err     error
+	panic   any
 }
 
 // New returns a Value. make makes it; keep says how long one is kept that took so long to make.
@@ -80,6 +82,9 @@ func (v *Value[T]) get(ctx context.Context, epoch uint64, since time.Time, produ
 	v.mu.Unlock()
 	select {
 	case <-m.done:
+		if m.panic != nil {
+			panic(m.panic) // in the goroutine of the request, which ends alone
+		}
 		return m.value, m.err
 	case <-ctx.Done():
 		v.mu.Lock()
@@ -101,7 +106,14 @@ func (v *Value[T]) begin(epoch uint64, produce func(context.Context) (T, error))
 	v.making = m
 	go func() {
 		defer cancel()
-		m.value, m.err = produce(ctx)
+		func() {
+			defer func() {
+				if m.panic = recover(); m.panic != nil {
+					m.err = fmt.Errorf("panic: %v", m.panic) // keeps the value from being kept
+				}
+			}()
+			m.value, m.err = produce(ctx)
+		}()
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		now := time.Now()

@@ -144,3 +144,26 @@ func TestGetSince(t *testing.T) {
 		get(5*time.Second, 3)
 	})
 }
+
+// TestPanic: a panic is one of the client that waits, and the next client gets a value.
+func TestPanic(t *testing.T) {
+	made := 0
+	v := New(func(context.Context) (int, error) {
+		if made++; made == 1 {
+			panic("no")
+		}
+		return made, nil
+	}, For[int](time.Minute))
+	func() {
+		defer func() {
+			if p := recover(); p != "no" {
+				t.Errorf("panic %v, want no", p)
+			}
+		}()
+		v.Get(t.Context(), 1)
+		t.Error("Get returns")
+	}()
+	if got, err := v.Get(t.Context(), 1); got != 2 || err != nil {
+		t.Errorf("got %d, %v, want 2", got, err)
+	}
+}

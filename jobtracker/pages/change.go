@@ -51,13 +51,16 @@ func (h *handler) checkOwn(w http.ResponseWriter, r *http.Request) error {
 
 // changeScheduler changes the scheduler, the metric or the delay rule, and shows the plan.
 func (h *handler) changeScheduler(w http.ResponseWriter, r *http.Request) {
+	const path = "/v1/cluster/scheduling"
 	err := h.checkLeads(r)
 	if err == nil {
-		err = h.checkOwn(w, r)
+		if err = h.checkOwn(w, r); err != nil {
+			web.Refuse(h.api, r, path, err)
+		}
 	}
 	if err == nil {
 		f := r.PostForm
-		err = h.tell(r, "/v1/cluster/scheduling", web.Scheduling{Scheduler: f.Get("scheduler"), Metric: f.Get("metric"), Delay: f.Get("delay")})
+		err = h.tell(r, path, web.Scheduling{Scheduler: f.Get("scheduler"), Metric: f.Get("metric"), Delay: f.Get("delay")})
 	}
 	if err != nil {
 		h.page("scheduler", func(*http.Request) (any, error) { return nil, err })(w, r)

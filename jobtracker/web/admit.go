@@ -33,6 +33,10 @@ func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if why, ok := r.Context().Value(refusalKey{}).(error); ok {
+		h.fail(w, r, forbidden("%v", why))
+		return
+	}
 	if err := x.checkQuery(r); err != nil {
 		h.fail(w, r, err)
 		return

@@ -68,6 +68,14 @@ func Tell(api http.Handler, user *http.Request, path string, change any) (status
 	return ask(api, user, http.MethodPost, path, nil, bytes.NewReader(body), new(struct{}))
 }
 
+// refusalKey is the context key of a caller's refusal, see Refuse.
+type refusalKey struct{}
+
+// Refuse records in the audit log that the caller refuses a change that a user's request asks for.
+func Refuse(api http.Handler, user *http.Request, path string, why error) {
+	ask(api, user.WithContext(context.WithValue(user.Context(), refusalKey{}, why)), http.MethodPost, path, nil, http.NoBody, new(struct{}))
+}
+
 func ask(api http.Handler, user *http.Request, method, path string, query url.Values, body io.Reader, into any) (status int, err error) {
 	t := new(taken)
 	r, err := http.NewRequestWithContext(context.WithValue(user.Context(), takenKey{}, t), method, path, body)

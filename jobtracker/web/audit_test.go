@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -64,6 +65,21 @@ func TestAudit(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	if len(events) != 0 {
 		t.Errorf("a follower has recorded %+v", events)
+	}
+}
+
+// TestRefuse: a change that a page refuses, since another site wants it, is recorded, and does not happen.
+func TestRefuse(t *testing.T) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	l.setLeader(f)
+	var events []audit.Event
+	h := New(Config{Server: f, Voters: f, Identified: true, Admins: []string{"root"}, Audit: func(e audit.Event) { events = append(events, e) }})
+	r := httptest.NewRequest("POST", "/scheduler", strings.NewReader("scheduler=fifo"))
+	r.TLS = peerState(identity.Client, "root")
+	Refuse(h, r, "/v1/cluster/scheduling", errors.New("from another site"))
+	if len(events) != 1 || events[0].Outcome != audit.Refused || events[0].Action != "change scheduling" || !strings.Contains(events[0].Reason, "another site") {
+		t.Errorf("recorded %+v", events)
 	}
 }
 
