@@ -5,7 +5,7 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps bench-files mutants tpch papers browser screenshots
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-pages bench-steps bench-files mutants tpch papers browser screenshots
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -87,6 +87,10 @@ bench-mix:
 # Compares the working tree with a revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
 bench-pair:
 	go run ./bench pair -rev '$(REV)' $(BENCHFLAGS)
+
+# Measures the web pages of a large cluster: their times, and what open pages cost the leader.
+bench-pages:
+	go run ./bench pages $(BENCHFLAGS)
 
 # Measures Steps of both cores in simulated fleets, beside the simulation's model of their cost:
 # BENCHFLAGS=-fit prints new rates
