@@ -131,8 +131,8 @@ func (q *query) logScheme() string {
 }
 
 // attempts lists a job's attempts, from the cluster or from its history.
-func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, error) {
-	attempts, err := q.cluster.Attempts(ctx, id)
+func (q *query) attempts(ctx context.Context, id wire.JobID, states ...string) (*web.Attempts, error) {
+	attempts, err := q.cluster.Attempts(ctx, id, states...)
 	switch {
 	case err == nil:
 		return attempts, nil
@@ -142,6 +142,9 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 		h, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
+		}
+		if len(states) > 0 {
+			h.Attempts = slices.DeleteFunc(h.Attempts, func(a web.Attempt) bool { return !slices.Contains(states, a.State) })
 		}
 		return &web.Attempts{Items: h.Attempts, Owner: h.Owner, Token: h.Token}, nil
 	}

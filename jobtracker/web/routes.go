@@ -47,7 +47,7 @@ func (h *handler) routes() []route {
 		{"GET /v1/flows/{id}", "show flow", readers, viewers, h.jsonHandler(h.flow),
 			operation{"Shows the jobs of a flow, and for each the jobs that write its input.", nil, nil, Flow{}}},
 		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts),
-			operation{"Lists the attempts of a job, with the user's token for their logs.", []parameter{afterAttempt}, nil, Attempts{}}},
+			operation{"Lists the attempts of a job, with the user's token for their logs.", []parameter{attemptStateParameter, afterAttempt}, nil, Attempts{}}},
 		{"GET /v1/jobs/{id}/explain", "explain", readers, viewers, h.jsonHandler(h.explain),
 			operation{"Says why a job has its slots, what it waits for, and when it will end.", nil, nil, Explanation{}}},
 		{"GET /v1/jobs/{id}/history", "history", readers, viewers, h.jsonHandler(h.history),
