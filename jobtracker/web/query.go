@@ -36,6 +36,9 @@ var (
 	orderParameter = parameter{name: "order", text: "`newest` first, the default, or `oldest` first", values: jobOrders}
 
 	attemptStateParameter = parameter{name: "state", text: "only attempts in this state, or in one of several; commas separate them, too", values: attemptStates, repeats: true}
+	recentJobParameter    = parameter{name: "job", text: "only attempts of the job with this id, or of one of several", repeats: true}
+	trackerParameter      = parameter{name: "tracker", text: "only attempts on this task tracker"}
+	limitParameter        = parameter{name: "limit", text: "at most so many attempts: those that run come first, then the last ones to end"}
 
 	jobParameter = parameter{name: "job", text: "only the job with this id, or with one of several; without filters", repeats: true}
 )

@@ -57,7 +57,7 @@ func (h *handler) routes() []route {
 		{"GET /v1/explain", "explain all", readers, skipped, h.jsonHandler(h.explainAll),
 			operation{"Explains the jobs that have not ended, by id.", []parameter{afterJob}, nil, Page[Explanation]{}}},
 		{"GET /v1/attempts", "list recent attempts", readers, skipped, h.jsonHandler(h.recent),
-			operation{"Lists the attempts of all jobs that run or have just ended.", nil, nil, Recent{}}},
+			operation{"Lists the attempts of all jobs that run or have just ended. They change too fast for pages; the answer says if the limit has cut them.", []parameter{recentJobParameter, attemptStateParameter, trackerParameter, limitParameter}, nil, Recent{}}},
 		{"GET /v1/plans", "list plans", readers, skipped, h.jsonHandler(h.plans),
 			operation{"Shows the slots that the plans of the last ten minutes had for each job, and the slots that it had.", nil, nil, Plans{}}},
 		{"GET /v1/scheduling/whatif", "predict schedulers", readers, skipped, h.jsonHandler(h.whatIf),
