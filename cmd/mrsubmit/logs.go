@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/wire"
 )
@@ -297,8 +298,7 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, par
 	case http.StatusNotFound:
 		err = fmt.Errorf("tracker %s at %s: %w: it is removed some time after the end of the job, see tasktracker -keep", a.Tracker, a.Addr, errNoLog)
 	default:
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
-		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(string(why)))
+		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(listen.Failure(resp)))
 	}
 	resp.Body.Close()
 	return nil, "", err
