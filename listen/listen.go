@@ -22,5 +22,9 @@
 // requests have that name in the header Host. An IP address in Host is always accepted: a page that
 // comes from an address cannot be rebound to another one.
 //
+// # Errors
+//
+// [Fail] answers requests with errors: problems of RFC 9457, and text for browsers.
+//
 // All goroutines may use the types of this package.
 package listen

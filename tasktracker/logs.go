@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
@@ -33,7 +34,7 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 		part, err = attemptlog.ParsePart(r.URL.Query())
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		listen.Fail(w, r, err.Error(), http.StatusBadRequest)
 		return
 	}
 	attemptlog.Serve(w, r, filepath.Join(core.LogPath(l.cfg.Dir, attempt), stream), part, answerWait)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/meter"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/gather"
@@ -124,7 +125,7 @@ func (l *loop) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
 	l.audit(r, audit.Refused, err.Error())
 	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-	http.Error(w, err.Error(), http.StatusForbidden)
+	listen.Fail(w, r, err.Error(), http.StatusForbidden)
 }
 
 func (l *loop) audit(r *http.Request, outcome, reason string) {

@@ -100,8 +100,17 @@ func (l *loop) refuseHost(log *slog.Logger) func(http.ResponseWriter, *http.Requ
 			record(audit.ForeignHost(who(r), r, err))
 		}
 		log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-		http.Error(w, err.Error(), http.StatusForbidden)
+		fail(w, r, err.Error(), http.StatusForbidden)
 	}
+}
+
+// fail answers a request with an error. Fetches get plain text, as other versions expect.
+func fail(w http.ResponseWriter, r *http.Request, text string, status int) {
+	if strings.HasPrefix(r.URL.Path, "/shuffle/") {
+		http.Error(w, text, status)
+		return
+	}
+	listen.Fail(w, r, text, status)
 }
 
 // guard passes on requests with the job's token. With TLS, the peer must also have the
@@ -117,7 +126,7 @@ func (l *loop) guard(log *slog.Logger, role identity.Role, use token.Use, h http
 		refuse := func(status int, err error) {
 			record(audit.Refused, err.Error())
 			log.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
-			http.Error(w, err.Error(), status)
+			fail(w, r, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
 			refuse(http.StatusForbidden, fmt.Errorf("only a %s may request this", role))
@@ -125,7 +134,7 @@ func (l *loop) guard(log *slog.Logger, role identity.Role, use token.Use, h http
 		}
 		job, err := wire.ParseJobID(r.PathValue("job"))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			fail(w, r, err.Error(), http.StatusBadRequest)
 			return
 		}
 		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -171,8 +180,8 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 			Led bool   `json:"led"`
 		}{l.cfg.ID, registered})
 	case <-l.done:
-		http.Error(w, "the task tracker is shutting down", http.StatusServiceUnavailable)
+		listen.Fail(w, r, "the task tracker is shutting down", http.StatusServiceUnavailable)
 	case <-ctx.Done():
-		http.Error(w, "the loop of the task tracker does not answer", http.StatusServiceUnavailable)
+		listen.Fail(w, r, "the loop of the task tracker does not answer", http.StatusServiceUnavailable)
 	}
 }

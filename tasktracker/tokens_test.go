@@ -117,6 +117,9 @@ func TestTokensAreChecked(t *testing.T) {
 		if status != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.want)
 		}
+		if problem := strings.HasPrefix(text, `{"title":`); c.status != 200 && problem != (c.url == logs) {
+			t.Errorf("%s: the error is %q: only fetches get plain text", c.url, text)
+		}
 		logged := log.String()[before:]
 		if refused := strings.Contains(logged, "a request is refused"); refused != (status == 401 || status == 403) {
 			t.Errorf("%s with %q: logged is %s", c.url, c.token, logged)

@@ -67,13 +67,11 @@ func (q *query) listAttempts(ctx context.Context) error {
 	}
 	list := []web.Attempt{}
 	for _, id := range ids {
-		all, err := q.attempts(ctx, id)
+		all, err := q.attempts(ctx, id, states...)
 		if err != nil {
 			return err
 		}
-		list = append(list, slices.DeleteFunc(ofTask(all.Items), func(a web.Attempt) bool {
-			return len(states) > 0 && !slices.Contains(states, a.State)
-		})...)
+		list = append(list, ofTask(all.Items)...)
 	}
 	slices.SortStableFunc(list, func(a, b web.Attempt) int {
 		return cmp.Or(cmp.Compare(attemptRank(&a), attemptRank(&b)), runsSince(&a).Compare(runsSince(&b)))

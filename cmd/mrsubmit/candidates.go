@@ -149,12 +149,10 @@ func ofAttempts(ctx context.Context, l *line) (list []choice) {
 // ofRunningAttempts lists the attempts that run, of all jobs.
 func ofRunningAttempts(ctx context.Context, l *line) (list []choice) {
 	l.ask(ctx, func(ctx context.Context, q *query) {
-		jobs, err := q.cluster.Recent(ctx)
+		jobs, err := q.cluster.Recent(ctx, wire.AttemptRunning.String(), wire.AttemptReady.String())
 		for i := 0; err == nil && i < len(jobs.Items); i++ {
-			for j := range jobs.Items[i].Attempts {
-				if a := &jobs.Items[i].Attempts[j]; attemptRuns(a) {
-					list = append(list, choice{a.ID, a.State + " on " + a.Tracker})
-				}
+			for _, a := range jobs.Items[i].Attempts {
+				list = append(list, choice{a.ID, a.State + " on " + a.Tracker})
 			}
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/wire"
 )
@@ -131,8 +132,8 @@ func (q *query) logScheme() string {
 }
 
 // attempts lists a job's attempts, from the cluster or from its history.
-func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, error) {
-	attempts, err := q.cluster.Attempts(ctx, id)
+func (q *query) attempts(ctx context.Context, id wire.JobID, states ...string) (*web.Attempts, error) {
+	attempts, err := q.cluster.Attempts(ctx, id, states...)
 	switch {
 	case err == nil:
 		return attempts, nil
@@ -142,6 +143,9 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 		h, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
+		}
+		if len(states) > 0 {
+			h.Attempts = slices.DeleteFunc(h.Attempts, func(a web.Attempt) bool { return !slices.Contains(states, a.State) })
 		}
 		return &web.Attempts{Items: h.Attempts, Owner: h.Owner, Token: h.Token}, nil
 	}
@@ -294,8 +298,7 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, par
 	case http.StatusNotFound:
 		err = fmt.Errorf("tracker %s at %s: %w: it is removed some time after the end of the job, see tasktracker -keep", a.Tracker, a.Addr, errNoLog)
 	default:
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
-		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(string(why)))
+		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(listen.Failure(resp)))
 	}
 	resp.Body.Close()
 	return nil, "", err

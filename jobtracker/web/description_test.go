@@ -36,10 +36,7 @@ func fieldValues() map[string][]string {
 	for p := wire.VeryLow; p <= wire.VeryHigh; p++ {
 		priorities = append(priorities, p.String())
 	}
-	var attempts, levels, codes []string
-	for s := wire.AttemptRunning; s <= wire.AttemptKilled; s++ {
-		attempts = append(attempts, s.String())
-	}
+	var levels, codes []string
 	for l := wire.NodeLocal; l <= wire.Remote; l++ {
 		levels = append(levels, l.String())
 	}
@@ -47,7 +44,7 @@ func fieldValues() map[string][]string {
 		codes = append(codes, k.code)
 	}
 	return map[string][]string{
-		"Job.state": jobStates(), "History.state": jobStates(), "Explanation.state": jobStates(), "Attempt.state": attempts, "Attempt.level": levels,
+		"Job.state": jobStates(), "History.state": jobStates(), "Explanation.state": jobStates(), "Attempt.state": attemptStates(), "Attempt.level": levels,
 		"Phase.phase": phases, "PlannedPhase.phase": phases, "PhaseBreakdown.phase": phases, "LevelCount.level": levels, "WhatIfScheduler.scheduler": menu.Names(), "PastPlan.phase": phases, "Settings.priority": priorities, "Change.priority": priorities, "Problem.code": codes,
 	}
 }

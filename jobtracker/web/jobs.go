@@ -353,8 +353,13 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	values := r.URL.Query()
+	states, err := attemptStateParameter.several(values)
+	if err != nil {
+		return nil, err
+	}
 	var after wire.AttemptID
-	if text := r.URL.Query().Get(afterAttempt.name); text != "" {
+	if text := values.Get(afterAttempt.name); text != "" {
 		if after, err = wire.ParseAttemptID(text); err != nil {
 			return nil, badCursor(err)
 		}
@@ -362,6 +367,9 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	a, err := h.Server.Attempts(ctx, h.caller(r), id, after)
 	if err != nil {
 		return nil, err
+	}
+	if len(states) > 0 { // after the page is read: its cost has a limit
+		a.Attempts = slices.DeleteFunc(a.Attempts, func(s wire.AttemptStatus) bool { return !slices.Contains(states, s.State.String()) })
 	}
 	if a.Token != "" {
 		user := ""
@@ -373,10 +381,10 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	return AttemptsOf(&a), nil
 }
 
-// Attempts lists a job's attempts.
-func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
+// Attempts lists a job's attempts in these states, or all if there are no states.
+func (c *Client) Attempts(ctx context.Context, id wire.JobID, states ...string) (*Attempts, error) {
 	var last *Attempts
-	all, err := allPages(ctx, c, "/v1/jobs/"+id.String()+"/attempts", nil, func(p *Attempts) ([]Attempt, string) {
+	all, err := allPages(ctx, c, "/v1/jobs/"+id.String()+"/attempts", url.Values{attemptStateParameter.name: states}, func(p *Attempts) ([]Attempt, string) {
 		last = p
 		return p.Items, p.Next
 	})

@@ -36,6 +36,11 @@ func TestPages(t *testing.T) {
 	if err != nil || len(a.Items) != 1 || a.Next != "" || a.Owner != "ann" {
 		t.Errorf("attempts %+v, %v", a, err)
 	}
+	for state, want := range map[string]int{"failed": 1, "running": 0} {
+		if a, err = c.Attempts(t.Context(), ids[fakePage-1], state, "killed"); err != nil || len(a.Items) != want {
+			t.Errorf("attempts %s: %+v, %v", state, a, err)
+		}
+	}
 	for _, path := range []string{"/v1/jobs?after=job_7_0099", "/v1/jobs?after=task", "/v1/explain?after=job_7_0099", "/v1/jobs/job_7_0001/attempts?after=job_7_0001"} {
 		if _, err := c.send(t.Context(), request{method: "GET", path: path}, new(struct{})); !errors.Is(err, core.ErrCursor) {
 			t.Errorf("%s: %v", path, err)
@@ -96,6 +101,7 @@ func TestFilters(t *testing.T) {
 		"name=" + long:             "owner, pool and name have at most 1000 bytes together, got 1001",
 		"name=%zz":                 "query: invalid URL escape",
 		"state=running&state=dead": `got "dead"`,
+		"state=running,dead":       `got "dead"`,
 	} {
 		_, err := c.send(t.Context(), request{method: "GET", path: "/v1/jobs?" + query}, new(struct{}))
 		if e := (*Error)(nil); !errors.As(err, &e) || e.Code != codeBadRequest || !strings.Contains(e.Text, want) {

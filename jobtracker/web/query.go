@@ -27,13 +27,18 @@ var (
 	afterJob     = parameter{name: "after", text: "`next` of the page before: the page begins after this job"}
 	afterAttempt = parameter{name: "after", text: "`next` of the page before: the page begins after this attempt"}
 
-	stateParameter = parameter{name: "state", text: "only jobs in this state, or in one of several", values: jobStates, repeats: true}
+	stateParameter = parameter{name: "state", text: "only jobs in this state, or in one of several; commas separate them, too", values: jobStates, repeats: true}
 	ownerParameter = parameter{name: "owner", text: "only jobs of this user"}
 	poolParameter  = parameter{name: "pool", text: "only jobs in this pool"}
 	nameParameter  = parameter{name: "name", text: "only jobs with this name; each `*` stands for any text"}
 	sinceParameter = parameter{name: "since", text: "only jobs that were submitted then or later", format: "date-time"}
 	flowParameter  = parameter{name: "flow", text: "only jobs of this flow"}
 	orderParameter = parameter{name: "order", text: "`newest` first, the default, or `oldest` first", values: jobOrders}
+
+	attemptStateParameter = parameter{name: "state", text: "only attempts in this state, or in one of several; commas separate them, too", values: attemptStates, repeats: true}
+	recentJobParameter    = parameter{name: "job", text: "only attempts of the job with this id, or of one of several", repeats: true}
+	trackerParameter      = parameter{name: "tracker", text: "only attempts on this task tracker"}
+	limitParameter        = parameter{name: "limit", text: "at most so many attempts: those that run come first, then the last ones to end"}
 
 	jobParameter = parameter{name: "job", text: "only the job with this id, or with one of several; without filters", repeats: true}
 )
@@ -57,6 +62,13 @@ func jobOrders() []string { return []string{orderNewest, orderOldest} }
 
 func jobStates() (all []string) {
 	for s := wire.Waiting; s <= wire.Killed; s++ {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+func attemptStates() (all []string) {
+	for s := wire.AttemptRunning; s <= wire.AttemptKilled; s++ {
 		all = append(all, s.String())
 	}
 	return all
@@ -99,6 +111,19 @@ func badParameter(name string, err error) *Error {
 	return badRequest(fmt.Sprintf("query parameter %q: %v", name, err))
 }
 
+// several returns the values of a parameter that repeats. Commas separate values, too.
+func (p *parameter) several(query url.Values) (all []string, err error) {
+	for _, list := range query[p.name] {
+		for text := range strings.SplitSeq(list, ",") {
+			if !slices.Contains(p.values(), text) {
+				return nil, badParameter(p.name, fmt.Errorf("want one of %s, got %q", strings.Join(p.values(), ", "), text))
+			}
+			all = append(all, text)
+		}
+	}
+	return all, nil
+}
+
 // jobQuery reads the parameters of a list of jobs.
 func (h *handler) jobQuery(r *http.Request) (q core.Query, err error) {
 	q.By = h.caller(r)
@@ -113,11 +138,12 @@ func (h *handler) jobQuery(r *http.Request) (q core.Query, err error) {
 	default:
 		return q, badParameter(orderParameter.name, fmt.Errorf("want one of %s, got %q", strings.Join(jobOrders(), ", "), order))
 	}
-	for _, text := range values[stateParameter.name] {
-		state, err := stateOf(text)
-		if err != nil {
-			return q, badParameter(stateParameter.name, fmt.Errorf("want one of %s, got %q", strings.Join(jobStates(), ", "), text))
-		}
+	states, err := stateParameter.several(values)
+	if err != nil {
+		return q, err
+	}
+	for _, text := range states {
+		state, _ := stateOf(text) // several knows all states
 		q.Filter.States = append(q.Filter.States, state)
 	}
 	q.Filter.Owner, q.Filter.Pool, q.Filter.Name = values.Get(ownerParameter.name), values.Get(poolParameter.name), values.Get(nameParameter.name)

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // EndHeader has the number of bytes that the attempt had written when its log was read. A request with
@@ -51,11 +53,11 @@ func ParsePart(query url.Values) (p Part, err error) {
 func Serve(w http.ResponseWriter, r *http.Request, file string, p Part, wait time.Duration) {
 	text, err := Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		http.Error(w, "no such log here", http.StatusNotFound)
+		listen.Fail(w, r, "no such log here", http.StatusNotFound)
 		return
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		listen.Fail(w, r, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	defer text.Close()

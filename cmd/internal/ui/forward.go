@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // Cluster is how a forwarder reaches a cluster. Leader and Transport must be set.
@@ -33,8 +35,8 @@ func Forward(c Cluster) http.Handler {
 		},
 		Transport:     &forwarder{Cluster: c},
 		FlushInterval: -1, // events
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "mrsubmit ui: "+err.Error(), http.StatusBadGateway)
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			listen.Fail(w, r, "mrsubmit ui: "+err.Error(), http.StatusBadGateway)
 		},
 	}
 }

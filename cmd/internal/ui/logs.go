@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // OpenLog opens a part of a log of an attempt, "stdout" or "stderr".
@@ -50,7 +52,7 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 	head.Set("Referrer-Policy", "no-referrer")
 	stream := r.PathValue("stream")
 	if stream != "stdout" && stream != "stderr" {
-		http.Error(w, fmt.Sprintf("an attempt has the logs stdout and stderr, not %q", stream), http.StatusNotFound)
+		listen.Fail(w, r, fmt.Sprintf("an attempt has the logs stdout and stderr, not %q", stream), http.StatusNotFound)
 		return
 	}
 	query, part := r.URL.Query(), Part{Tail: logBytes}
@@ -61,7 +63,7 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			http.Error(w, fmt.Sprintf("%s must be a number of bytes, got %q", name, text), http.StatusBadRequest)
+			listen.Fail(w, r, fmt.Sprintf("%s must be a number of bytes, got %q", name, text), http.StatusBadRequest)
 			return
 		}
 		*to = n
@@ -71,7 +73,7 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 	}
 	log, err := openPart(r.Context(), open, r.PathValue("job"), r.PathValue("attempt"), stream, part)
 	if err != nil {
-		http.Error(w, "mrsubmit: "+err.Error(), http.StatusBadGateway)
+		listen.Fail(w, r, "mrsubmit: "+err.Error(), http.StatusBadGateway)
 		return
 	}
 	defer log.Close()

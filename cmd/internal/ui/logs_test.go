@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // textLog has the text that an attempt has written.
@@ -33,7 +35,7 @@ func TestLogs(t *testing.T) {
 	get := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/job_7_0001/attempts/"+path, nil))
-		if got := w.Header(); !strings.HasPrefix(got.Get("Content-Type"), "text/plain") || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
+		if got := w.Header(); !strings.HasPrefix(got.Get("Content-Type"), "text/plain") && (w.Code == http.StatusOK || got.Get("Content-Type") != listen.ProblemType) || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
 			t.Errorf("%s: %v", path, got)
 		}
 		return w
@@ -48,9 +50,9 @@ func TestLogs(t *testing.T) {
 		"attempt_1/stderr/text?tail=9":  {200, "</script>", "", "false", "25"},
 		"attempt_1/stderr/text?from=8":  {200, hostile[8:], "", "false", "25"},
 		"attempt_1/stderr/text?from=25": {200, "", "", "false", "25"},
-		"attempt_1/stderr/text?from=-1": {400, "from must be a number of bytes, got \"-1\"\n", "", "", ""},
-		"attempt_1/secrets/text":        {404, "an attempt has the logs stdout and stderr, not \"secrets\"\n", "", "", ""},
-		"gone/stderr/text":              {502, "mrsubmit: the tracker does not answer\n", "", "", ""},
+		"attempt_1/stderr/text?from=-1": {400, `{"title":"Bad Request","status":400,"detail":"from must be a number of bytes, got \"-1\""}` + "\n", "", "", ""},
+		"attempt_1/secrets/text":        {404, `{"title":"Not Found","status":404,"detail":"an attempt has the logs stdout and stderr, not \"secrets\""}` + "\n", "", "", ""},
+		"gone/stderr/text":              {502, `{"title":"Bad Gateway","status":502,"detail":"mrsubmit: the tracker does not answer"}` + "\n", "", "", ""},
 	} {
 		w := get(path)
 		got := w.Header()

@@ -33,6 +33,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // Config configures a proxy. Pages must be set.
@@ -98,15 +100,15 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case r.Host != g.host:
-		http.Error(w, "this address is for "+g.host, http.StatusMisdirectedRequest)
+		listen.Fail(w, r, "this address is for "+g.host, http.StatusMisdirectedRequest)
 	case !reads && (r.Method != http.MethodPost || r.URL.Path != "/scheduler"):
-		http.Error(w, "pages change only the scheduler", http.StatusMethodNotAllowed)
+		listen.Fail(w, r, "pages change only the scheduler", http.StatusMethodNotAllowed)
 	case reads && r.URL.Query().Has("token"):
 		g.enter(w, r)
 	case !g.admitted(r):
-		http.Error(w, "open the address that mrsubmit has printed; it works once, so start mrsubmit again for another browser", http.StatusForbidden)
+		listen.Fail(w, r, "open the address that mrsubmit has printed; it works once, so start mrsubmit again for another browser", http.StatusForbidden)
 	case !reads && r.Header.Get("Origin") != "http://"+g.host:
-		http.Error(w, "the request comes from another site", http.StatusForbidden)
+		listen.Fail(w, r, "the request comes from another site", http.StatusForbidden)
 	default:
 		r.Header.Del("Cookie")
 		if !reads && !keepBody(w, r) {
@@ -120,7 +122,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func keepBody(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChange))
 	if err != nil {
-		http.Error(w, "read the change: "+err.Error(), http.StatusBadRequest)
+		listen.Fail(w, r, "read the change: "+err.Error(), http.StatusBadRequest)
 		return false
 	}
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -138,7 +140,7 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	g.mu.Unlock()
 	if !valid && !g.admitted(r) {
-		http.Error(w, "the token of this address has been used or is wrong; start mrsubmit again", http.StatusForbidden)
+		listen.Fail(w, r, "the token of this address has been used or is wrong; start mrsubmit again", http.StatusForbidden)
 		return
 	}
 	if valid {

@@ -153,7 +153,10 @@ async function follow(log) {
     try {
       const answer = await fetch(log.dataset.log + (from === null ? "?tail=" + log.dataset.tail : "?from=" + from), { cache: "no-store" });
       const bytes = await answer.arrayBuffer();
-      if (!answer.ok) throw new Error(new TextDecoder().decode(bytes));
+      if (!answer.ok) {
+        const text = new TextDecoder().decode(bytes);
+        throw new Error(answer.headers.get("Content-Type") === "application/problem+json" ? JSON.parse(text).detail : text);
+      }
       const end = answer.headers.get("Log-End");
       if (from === null && Number(end) > bytes.byteLength) log.append("… earlier lines are not shown\n");
       if (bytes.byteLength > 0) log.append(decoder.decode(bytes, { stream: true }));
