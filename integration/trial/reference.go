@@ -77,8 +77,8 @@ func SortLines(text []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// ReadParts reads the part files of an output directory, which must have _SUCCESS and no other
-// files.
+// ReadParts reads the part files of an output directory, which must have _SUCCESS, and no other
+// files but the types of binary records.
 func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 	t.Helper()
 	infos, err := files.List(out)
@@ -90,6 +90,7 @@ func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 		switch name := dfs.Base(info.Name); {
 		case name == "_SUCCESS":
 			success = true
+		case name == "_types":
 		case strings.HasPrefix(name, "part-"):
 			if parts[name], err = read(files, info.Name); err != nil {
 				t.Fatal(err)

@@ -129,7 +129,7 @@ type JobTracker interface {
 	Jobs(ctx context.Context, q core.Query) (page []wire.JobStatus, next wire.JobID, err error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	Recent(ctx context.Context) (*core.Recent, error)
-	PastPlans(ctx context.Context) ([2]pastplans.View, error) // maps, reduces
+	PastPlans(ctx context.Context) ([2]pastplans.View, error)                // maps, reduces
 	CheckView(ctx context.Context, caller core.Caller, job wire.JobID) error // nil, too, if only the history knows who may see the job
 	History(ctx context.Context, caller core.Caller, job wire.JobID) (*history.Record, error)
 	Histories(ctx context.Context, q core.Query) (*history.Page, error) // with who may see the jobs
