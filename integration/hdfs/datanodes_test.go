@@ -236,10 +236,16 @@ func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
 func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string) {
 	t.Helper()
 	err := filepath.WalkDir(d.Data(), func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a block of another test, which the DataNode has just removed
+		}
 		if err != nil || entry.IsDir() || !strings.HasPrefix(entry.Name(), "blk_") || strings.HasSuffix(entry.Name(), ".meta") {
 			return err
 		}
 		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !bytes.Equal(data, content) {
 			return err
 		}
