@@ -62,9 +62,3 @@ func Children(pid int) (pids []int) {
 	}
 	return pids
 }
-
-// Processor returns the processor seconds of the daemon itself.
-func (d *Daemon) Processor() float64 {
-	own, _ := processorOf(d.Pid())
-	return own
-}
