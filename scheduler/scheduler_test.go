@@ -175,3 +175,31 @@ func snapshot(t *rapid.T) scheduler.Snapshot {
 	}
 	return s
 }
+
+// TestSays: lateness says something only where jobs without a deadline do not decide it.
+func TestSays(t *testing.T) {
+	value := func(m scheduler.Metric, deadlines ...time.Duration) float64 {
+		var costs []scheduler.Cost
+		var ends []float64
+		for _, d := range deadlines {
+			costs, ends = append(costs, m.Cost(scheduler.Goal{Deadline: d}, 1, 0)), append(ends, 20)
+		}
+		return m.Aggregate.Combine(costs, ends)
+	}
+	sum, latest := scheduler.Metric{Penalty: scheduler.Lateness, Aggregate: scheduler.Sum}, scheduler.Metric{Penalty: scheduler.Lateness, Aggregate: scheduler.Max}
+	for _, c := range []struct {
+		metric    scheduler.Metric
+		deadlines []time.Duration
+		want      bool
+	}{
+		{sum, []time.Duration{5 * time.Second, 30 * time.Second}, true},
+		{sum, []time.Duration{5 * time.Second, 0}, false},
+		{latest, []time.Duration{30 * time.Second, 0}, true},
+		{latest, []time.Duration{0, 0}, false},
+		{scheduler.Metric{Penalty: scheduler.Tardiness, Aggregate: scheduler.Sum}, []time.Duration{0, 0}, true},
+	} {
+		if v := value(c.metric, c.deadlines...); c.metric.Says(v) != c.want {
+			t.Errorf("%v of deadlines %v is %v: it says something: %v, want %v", c.metric, c.deadlines, v, !c.want, c.want)
+		}
+	}
+}
