@@ -10,7 +10,6 @@ package glance
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -106,18 +105,11 @@ func (v *Value[T]) begin(epoch uint64, produce func(context.Context) (T, error))
 	v.making = m
 	go func() {
 		defer cancel()
-		func() {
-			defer func() {
-				if m.panic = recover(); m.panic != nil {
-					m.err = fmt.Errorf("panic: %v", m.panic) // keeps the value from being kept
-				}
-			}()
-			m.value, m.err = produce(ctx)
-		}()
+		m.produce(ctx, produce)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		now := time.Now()
-		if m.err == nil && v.making == m {
+		if m.err == nil && m.panic == nil && v.making == m {
 			v.kept = &made[T]{m.value, epoch, m.began, now.Add(v.keep(m.value, now.Sub(m.began)))}
 		}
 		if v.making == m {
@@ -126,6 +118,12 @@ func (v *Value[T]) begin(epoch uint64, produce func(context.Context) (T, error))
 		close(m.done)
 	}()
 	return m
+}
+
+// produce makes the value, and keeps a panic for the clients.
+func (m *making[T]) produce(ctx context.Context, produce func(context.Context) (T, error)) {
+	defer func() { m.panic = recover() }()
+	m.value, m.err = produce(ctx)
 }
 
 // Table is a Value for each key, of those that were asked for last.
