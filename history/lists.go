@@ -17,7 +17,7 @@ const PageLength = 100
 
 // Page is a part of the list of histories.
 type Page struct {
-	Records []*Record  // without attempts, plans, counters and troubles
+	Records []*Record  // without the parts that lists do not show
 	Next    wire.JobID // the next page begins after this job; zero: this is the last page
 	Skipped []error    // why files cannot be read
 }

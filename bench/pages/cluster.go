@@ -128,24 +128,22 @@ func writeHistories(fs dfs.FS) error {
 
 // tracker runs tasks as timers.
 type tracker struct {
-	c    *cluster
-	conn *wire.Conn
-	done chan struct{}
-
-	mu      sync.Mutex // also guards conn's sending
-	running map[wire.AttemptID]bool
+	c       *cluster
+	conn    *wire.Conn
+	done    chan struct{}
+	running sync.Map // see testbed.Heartbeats
 }
 
 func (c *cluster) attach(i int) error {
 	own, other := wire.Pipe()
-	t := &tracker{c: c, conn: own, done: make(chan struct{}), running: make(map[wire.AttemptID]bool)}
+	t := &tracker{c: c, conn: own, done: make(chan struct{})}
 	c.loops.Go(func() { _ = c.server.Attach(other, "") }) // its error is the end of the connection
 	name := fmt.Sprintf("t%04d", i)
 	if err := own.Send(&wire.Hello{Version: wire.Version, Tracker: name, Process: uint64(i) + 1, Host: name, Addr: name + ":1", MapSlots: slots, ReduceSlots: 4}); err != nil {
 		return err
 	}
 	c.loops.Go(t.run)
-	c.loops.Go(t.heartbeats)
+	c.loops.Go(func() { testbed.Heartbeats(own, &t.running, t.done) })
 	return nil
 }
 
@@ -168,32 +166,8 @@ func (t *tracker) run() {
 	}
 }
 
-// heartbeats reports running attempts, as trackers do.
-func (t *tracker) heartbeats() {
-	tick := time.NewTicker(5 * time.Second / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			beat := &wire.Heartbeat{}
-			t.mu.Lock()
-			for id := range t.running {
-				beat.Attempts = append(beat.Attempts, wire.Report{Attempt: id, State: wire.AttemptRunning})
-			}
-			t.mu.Unlock()
-			t.send(beat)
-		case <-t.done:
-			return
-		}
-	}
-}
-
 // send ignores errors: run notices the end of the connection.
-func (t *tracker) send(m wire.Message) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_ = t.conn.Send(m)
-}
+func (t *tracker) send(m wire.Message) { _ = t.conn.Send(m) }
 
 func (t *tracker) launch(id wire.AttemptID) {
 	large := id.Task.Kind == wire.Map && id.Task.Job.N > ended
@@ -205,9 +179,7 @@ func (t *tracker) launch(id wire.AttemptID) {
 		go t.ready(id)
 		return
 	}
-	t.mu.Lock()
-	t.running[id] = true
-	t.mu.Unlock()
+	t.running.Store(id, true)
 	took := taskTime
 	if n := id.Task.N; n < trackers*slots { // the first tasks end one after the other, so that later ones do too
 		took = taskTime * time.Duration(n+1) / (trackers * slots)
@@ -224,9 +196,7 @@ func (t *tracker) ready(id wire.AttemptID) {
 }
 
 func (t *tracker) end(id wire.AttemptID) {
-	t.mu.Lock()
-	delete(t.running, id)
-	t.mu.Unlock()
+	t.running.Delete(id)
 	r := &wire.Result{Took: taskTime, Bytes: 64 << 20}
 	if id.Task.Kind == wire.Setup {
 		r = &wire.Result{Splits: &wire.SplitsDone{Maps: mapsOf(id.Task.Job), Hash: 1}}

@@ -209,14 +209,14 @@ func (l *liveCluster) endedMaps() int {
 
 // liveTracker runs maps as timers. It fetches no map outputs: jobs do not get beyond their maps.
 type liveTracker struct {
-	l    *liveCluster
-	name string
-	conn *wire.Conn
-	done chan struct{}
+	l       *liveCluster
+	name    string
+	conn    *wire.Conn
+	done    chan struct{}
+	running sync.Map // see testbed.Heartbeats
 
-	mu      sync.Mutex // also guards conn's sending
+	mu      sync.Mutex
 	freedAt []time.Time
-	running map[wire.AttemptID]bool
 }
 
 func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
@@ -224,7 +224,7 @@ func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
 	if err != nil {
 		return err
 	}
-	t := &liveTracker{l: l, name: liveName(i), conn: conn, done: make(chan struct{}), running: make(map[wire.AttemptID]bool)}
+	t := &liveTracker{l: l, name: liveName(i), conn: conn, done: make(chan struct{})}
 	l.trackers = append(l.trackers, t)
 	if err := conn.Send(&wire.Hello{Version: wire.Version, Tracker: t.name, Process: uint64(i) + 1, Host: t.name,
 		Addr: t.name + ":1", MapSlots: liveSlots, ReduceSlots: 1}); err != nil {
@@ -238,28 +238,8 @@ func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
 		return fmt.Errorf("tracker %s: the job tracker answered %+v, want a welcome", t.name, m)
 	}
 	l.loops.Go(t.run)
-	l.loops.Go(t.heartbeats)
+	l.loops.Go(func() { testbed.Heartbeats(conn, &t.running, t.done) })
 	return conn.Send(&wire.Inventory{})
-}
-
-// heartbeats renews the lease as trackers do.
-func (t *liveTracker) heartbeats() {
-	tick := time.NewTicker(5 * time.Second / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			t.mu.Lock()
-			beat := &wire.Heartbeat{}
-			for id := range t.running {
-				beat.Attempts = append(beat.Attempts, wire.Report{Attempt: id, State: wire.AttemptRunning})
-			}
-			t.mu.Unlock()
-			t.send(beat)
-		case <-t.done:
-			return
-		}
-	}
 }
 
 func (t *liveTracker) run() {
@@ -287,9 +267,9 @@ func (t *liveTracker) launch(id wire.AttemptID) {
 		t.send(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: r})
 		return
 	}
+	t.running.Store(id, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.running[id] = true
 	if len(t.freedAt) > 0 {
 		waited := time.Since(t.freedAt[0])
 		t.freedAt = t.freedAt[1:]
@@ -302,8 +282,8 @@ func (t *liveTracker) launch(id wire.AttemptID) {
 
 // end frees a slot and reports it.
 func (t *liveTracker) end(id wire.AttemptID) {
+	t.running.Delete(id)
 	t.mu.Lock()
-	delete(t.running, id)
 	t.freedAt = append(t.freedAt, time.Now())
 	t.mu.Unlock()
 	t.send(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: &wire.Result{

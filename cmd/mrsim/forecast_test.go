@@ -18,7 +18,7 @@ func TestForecast(t *testing.T) {
 	if code != exitDone || errs != "" || strings.Count(out, "| fifo | 3 all |") != 3 {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
-	for _, bad := range [][]string{{"x"}, {"-jobs", "0"}, {"-often"}} {
+	for _, bad := range [][]string{{"x"}, {"-jobs", "0"}, {"-again", "-1"}, {"-often"}} {
 		if code, _, errs := run(bad...); code != exitUsage || !strings.Contains(errs, "mrsim forecast") {
 			t.Errorf("%v: exit code %d: %s", bad, code, errs)
 		}

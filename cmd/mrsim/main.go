@@ -9,6 +9,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -93,6 +95,29 @@ func (t *tool) main(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsim: unknown command %q; see mrsim help\n", name)
 		return exitUsage
 	}
+}
+
+// parse parses the arguments of a subcommand, and refuses those for which check returns an error. If the subcommand
+// must not run, it prints why, or the help, and returns the exit code.
+func (t *tool) parse(set *flag.FlagSet, synopsis, help string, args []string, check func() error) (code int, run bool) {
+	set.SetOutput(io.Discard)
+	err := set.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(t.stdout, "usage: mrsim %s %s\n\n%s", set.Name(), synopsis, help)
+		set.SetOutput(t.stdout)
+		set.PrintDefaults()
+		return exitDone, false
+	case err == nil && set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case err == nil:
+		err = check()
+	}
+	if err != nil {
+		fmt.Fprintf(t.stderr, "mrsim %s: %v; see mrsim help %s\n", set.Name(), err, set.Name())
+		return exitUsage, false
+	}
+	return exitDone, true
 }
 
 func (t *tool) usage(w io.Writer) {

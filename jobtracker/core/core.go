@@ -94,6 +94,7 @@
 //	                                            to wait is a work, or waits for announce.Tick
 //	            sendShares                      tells trackers how jobs share the shuffle
 //	            allocate                        asks the scheduler for the plans that are due
+//	            addPoints                       adds to the curves of the jobs that have changed
 //
 // A Step must not take long at 10,000 jobs and 1,000 trackers, since the messages of all trackers
 // and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces:
@@ -311,7 +312,6 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	if c.leader != nil {
 		c.leader.charge(spent)
 		c.leader.finishStep()
-		c.leader.addPoints()
 	}
 	return c.commands
 }

@@ -22,6 +22,7 @@ func (l *leader) addPoints() {
 	now := l.wall()
 	for _, id := range l.c.changed {
 		if j := l.job(id); j != nil && j.facts.Maps() >= 0 && j.tally.curve.Due(now) {
+			l.charge(j.attempts.Len() / 8)
 			l.addPoint(j)
 		}
 	}

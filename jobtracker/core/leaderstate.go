@@ -288,6 +288,7 @@ func (l *leader) finishStep() {
 	l.flushOutputs()
 	l.sendShares()
 	l.allocate()
+	l.addPoints()
 	l.advanceWorks()
 	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }

@@ -149,8 +149,15 @@ type holding struct {
 	releases   bool             // all jobs to hold are held
 }
 
+// minKept is how many limits of users in pools are kept beyond two for each job, see pool.Holder.
+const minKept = 1000
+
 // holdJobs begins to decide which jobs may begin to run, and ends at once if there are few.
 func (l *leader) holdJobs() {
+	if x := &l.sharing.limits; x.holder.Kept() > 2*len(l.order)+minKept {
+		_, table := l.facts.Pools()
+		x.holder = table.NewHolder()
+	}
 	w := &holding{jobs: make([]*job, 0, len(l.order)), candidates: make([]pool.Candidate, 0, len(l.order)), which: make([]bool, 0, len(l.order))}
 	w.jobRound = jobRound{l: l, visit: w.add, cost: oneEntry}
 	w.round.Request()

@@ -1,9 +1,11 @@
 package core
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
 )
 
 // TestHeldInPieces tests that a user runs no more jobs than the limit, although one begins to run while the leader
@@ -40,5 +42,26 @@ func TestHeldInPieces(t *testing.T) {
 	}
 	if first.runs() || !second.runs() || first.heldBy == "" {
 		t.Errorf("the first job runs: %v, the second one: %v; want only the second one", first.runs(), second.runs())
+	}
+}
+
+// TestUsersLeave tests that limits of users without jobs are not kept for ever, and that limits hold afterwards.
+func TestUsersLeave(t *testing.T) {
+	table := pool.Table{From: "f", Users: []pool.UserLimit{{MaxRunning: 1}}}
+	c := newOwnedCluster(1, 30, table, func(int) (owner, pool string) { return "u", "" })
+	c.settle()
+	l := c.core.leader
+	for i := range 2 * minKept {
+		l.sharing.limits.holder.Limits(fmt.Sprint(i), wire.DefaultPool)
+	}
+	l.holdJobs()
+	if n := l.sharing.limits.holder.Kept(); n != 1 {
+		t.Errorf("limits of %d users are kept, want 1", n)
+	}
+	c.settle()
+	for _, j := range l.order[1:] {
+		if j.heldBy == "" {
+			t.Errorf("%v is not held", j.id)
+		}
 	}
 }

@@ -33,8 +33,9 @@ func (t *Table) NewHolder() *Holder {
 	return &Holder{table: t, index: make(map[string]int32), sets: make(map[[2]string][]int32)}
 }
 
-// maxSets limits the memory for limits of users and pools.
-const maxSets = 10_000
+// Kept counts the pairs of user and pool that the Holder keeps. If they are many more than the jobs, a new Holder
+// needs less memory.
+func (h *Holder) Kept() int { return len(h.sets) }
 
 // Limits returns the limits of a user's jobs in a pool. Callers keep them: finding them costs more than Hold.
 func (h *Holder) Limits(user, pool string) []int32 {
@@ -50,9 +51,6 @@ func (h *Holder) Limits(user, pool string) []int32 {
 			h.index[x.Of], h.max, h.why = i, append(h.max, x.Max), append(h.why, x.Of+" runs as many jobs as it may")
 		}
 		set = append(set, i)
-	}
-	if len(h.sets) >= maxSets {
-		clear(h.sets)
 	}
 	h.sets[key] = set
 	return set
