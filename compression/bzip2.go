@@ -2,6 +2,7 @@ package compression
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (d *bzip2Decoder) noMark(at int64) error {
 func (d *bzip2Decoder) next() error {
 	for {
 		if len(d.queue) == 0 && d.mark < 0 {
-			return cmpErr(d.scanner.err, located(d.scanner.end(), ErrTruncated))
+			return cmp.Or(d.scanner.err, located(d.scanner.end(), ErrTruncated))
 		}
 		for len(d.queue) == 0 || len(d.queue) < ahead() && d.mark >= 0 && d.mark < d.to {
 			d.extend()
@@ -246,7 +247,7 @@ func (d *bzip2Decoder) pass() {
 func (d *bzip2Decoder) endStream(b *bzip2Block) error {
 	after := (b.at + markBits + crcBits + 7) / 8
 	if len(d.scanner.peek(after-1, 1)) == 0 {
-		return cmpErr(d.scanner.err, located(b.at, ErrTruncated))
+		return cmp.Or(d.scanner.err, located(b.at, ErrTruncated))
 	}
 	crc := binary.BigEndian.Uint32(d.scanner.bits(b.at+markBits, b.at+markBits+crcBits))
 	if d.inStream && crc != d.streamCRC {
@@ -265,13 +266,6 @@ func (d *bzip2Decoder) endStream(b *bzip2Block) error {
 		return d.noMark(at)
 	}
 	return nil
-}
-
-func cmpErr(err, byDefault error) error {
-	if err != nil {
-		return err
-	}
-	return byDefault
 }
 
 // bzip2Block is a file's bits from one mark to the next.

@@ -38,7 +38,8 @@ type markScanner struct {
 // It goes on after the last mark that it has found: from must be higher.
 func (s *markScanner) find(from, limit int64) (at int64, ok bool) {
 	for {
-		for s.next < len(s.data) {
+		need := limit/8 + markBits/8 + 1 - s.base // a mark before limit ends in these bytes
+		for end := int(min(need, int64(len(s.data)))); s.next < end; {
 			s.window = s.window<<8 | uint64(s.data[s.next])
 			s.next++
 			if !insideMark[byte(s.window>>8)] {
@@ -53,7 +54,7 @@ func (s *markScanner) find(from, limit int64) (at int64, ok bool) {
 				}
 			}
 		}
-		if s.end()-markBits >= limit || !s.more() {
+		if need <= int64(len(s.data)) || !s.more() {
 			return 0, false
 		}
 	}

@@ -1,22 +1,21 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
 
+var edgeCount = flag.Uint64("edges", 20_000, "edges of the graph of TestComponents")
+
 // TestComponents compares the components of a graph with many small ones, a long path and loops with those
-// of union-find. The graph has a million edges if QUERN_SOAK is set.
+// of union-find.
 func TestComponents(t *testing.T) {
-	n := uint64(20_000)
-	if os.Getenv("QUERN_SOAK") != "" {
-		n = 1_000_000
-	}
+	n := *edgeCount
 	random := rand.New(rand.NewPCG(3, 4))
 	graph := &unionFind{parent: make(map[uint64]uint64)}
 	var input strings.Builder
