@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"strconv"
 	"strings"
 
@@ -17,9 +16,7 @@ const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-lasting] 
 
 const clusterHelp = `Runs clusters of three job trackers and some task trackers in virtual time, with
 random faults from the seed, and checks the results. It shrinks a failing run by
-dropping faults, and prints the command that repeats it.
-
-`
+dropping faults, and prints the command that repeats it.`
 
 // clusterFlags are the flags of mrsim cluster.
 type clusterFlags struct {
@@ -37,7 +34,6 @@ type clusterFlags struct {
 func (t *tool) cluster(ctx context.Context, args []string) int {
 	var f clusterFlags
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	set.Uint64Var(&f.first, "seed", 1, "the first seed")
 	set.IntVar(&f.seeds, "seeds", 1, "number of seeds")
 	set.StringVar(&f.keep, "keep", "all", "comma-separated `numbers` of the faults to keep, or all, or none")
@@ -47,27 +43,18 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	set.IntVar(&f.shrink, "shrink", 200, "largest number of runs for shrinking a failing one")
 	set.BoolVar(&f.digest, "digest", false, "print a digest of all decisions of the cores; equal digests mean equal decisions")
 	set.BoolVar(&f.verbose, "v", false, "print the faults and all events")
-	err := set.Parse(args)
-	if err == nil && f.lasting && f.rotating {
-		err = errors.New("-lasting and -rotating exclude each other: give one of them")
-	}
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(t.stdout, "usage: mrsim cluster %s\n\n%s", clusterSynopsis, clusterHelp)
-		set.SetOutput(t.stdout)
-		set.PrintDefaults()
-		return exitDone
-	case err == nil && set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-		fallthrough
-	case err != nil:
-		fmt.Fprintf(t.stderr, "mrsim cluster: %v; see mrsim help cluster\n", err)
-		return exitUsage
-	}
-	keep, err := faultNumbers(f.keep)
-	if err != nil {
-		fmt.Fprintf(t.stderr, "mrsim cluster: -keep: %v\n", err)
-		return exitUsage
+	var keep []int
+	code, ok := t.parse(set, clusterHelp, args, func() (err error) {
+		if f.lasting && f.rotating {
+			return errors.New("-lasting and -rotating exclude each other: give one of them")
+		}
+		if keep, err = faultNumbers(f.keep); err != nil {
+			return fmt.Errorf("-keep: %w", err)
+		}
+		return nil
+	})
+	if !ok {
+		return code
 	}
 	return t.playClusters(ctx, f, keep)
 }

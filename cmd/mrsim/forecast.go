@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -21,35 +19,26 @@ was left. Then it says why ranges at half of the lives did not hold the true end
 than ±25 % of the life.
 
 With -again, every N-th job is judged a second time: in a run without the jobs that come after
-half of its life. Each takes seconds.
-
-`
+half of its life. Each takes seconds.`
 
 // forecast runs mixes, and prints how good their predictions were.
 func (t *tool) forecast(ctx context.Context, args []string) int {
 	set := flag.NewFlagSet("forecast", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	first, seeds := set.Uint64("seed", 1, "the first seed"), set.Int("seeds", 2, "number of seeds")
 	jobs := set.Int("jobs", 120, "number of jobs of a mix")
 	schedulers := set.String("schedulers", "fifo,fair,flex,srpt", "comma-separated `names` of schedulers")
 	again := set.Int("again", 0, "judge every `N`-th job again without later jobs; 0: none")
-	err := set.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(t.stdout, "usage: mrsim forecast %s\n\n%s", forecastSynopsis, forecastHelp)
-		set.SetOutput(t.stdout)
-		set.PrintDefaults()
-		return exitDone
-	case err == nil && set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case err == nil && *jobs < 1:
-		err = fmt.Errorf("-jobs must be positive, got %d", *jobs)
-	case err == nil && *again < 0:
-		err = fmt.Errorf("-again must not be negative, got %d", *again)
-	}
-	if err != nil {
-		fmt.Fprintf(t.stderr, "mrsim forecast: %v; see mrsim forecast -h\n", err)
-		return exitUsage
+	code, ok := t.parse(set, forecastHelp, args, func() error {
+		switch {
+		case *jobs < 1:
+			return fmt.Errorf("-jobs must be positive, got %d", *jobs)
+		case *again < 0:
+			return fmt.Errorf("-again must not be negative, got %d", *again)
+		}
+		return nil
+	})
+	if !ok {
+		return code
 	}
 	fmt.Fprintln(t.stdout, "| scheduler | jobs | at | predicted | range holds the end | median width of the life | of the time left | ≤ ±25 % of the life | of the time left | likely end within 25 % |\n|---|---|---|---|---|---|---|---|---|---|")
 	judged := make(map[string][]*sim.Predicted)

@@ -9,11 +9,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/quernmr/quern/cmd/internal/build"
@@ -93,6 +96,30 @@ func (t *tool) main(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsim: unknown command %q; see mrsim help\n", name)
 		return exitUsage
 	}
+}
+
+// parse parses the flags of a subcommand, and checks them. Without ok, the subcommand ends with the exit code.
+func (t *tool) parse(set *flag.FlagSet, help string, args []string, check func() error) (code int, ok bool) {
+	set.SetOutput(io.Discard)
+	err := set.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		all := commands()
+		c := all[slices.IndexFunc(all, func(c command) bool { return c.name == set.Name() })]
+		fmt.Fprintf(t.stdout, "usage: mrsim %s %s\n\n%s\n\n", c.name, c.synopsis, help)
+		set.SetOutput(t.stdout)
+		set.PrintDefaults()
+		return exitDone, false
+	case err == nil && set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case err == nil:
+		err = check()
+	}
+	if err != nil {
+		fmt.Fprintf(t.stderr, "mrsim %s: %v; see mrsim help %s\n", set.Name(), err, set.Name())
+		return exitUsage, false
+	}
+	return exitDone, true
 }
 
 func (t *tool) usage(w io.Writer) {

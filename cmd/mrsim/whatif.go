@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 
 	"github.com/quernmr/quern/scheduler/whatif"
 	"github.com/quernmr/quern/sim"
@@ -15,31 +13,21 @@ const whatIfSynopsis = "[-seed N] [-seeds N] [-jobs N]"
 
 const whatIfHelp = `Runs mixes of jobs on simulated clusters without faults. While many jobs wait, the scheduler
 changes: to each one in a run of its own. Compares what was predicted then for these
-schedulers with what happens. Pairs of schedulers count if their values differ by more than 5 %.
-
-`
+schedulers with what happens. Pairs of schedulers count if their values differ by more than 5 %.`
 
 // whatIf runs mixes, and prints how often predictions compare schedulers as the runs do.
 func (t *tool) whatIf(ctx context.Context, args []string) int {
 	set := flag.NewFlagSet("whatif", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	first, seeds := set.Uint64("seed", 1, "the first seed"), set.Int("seeds", 2, "number of seeds")
 	jobs := set.Int("jobs", 16, "number of jobs of a mix")
-	err := set.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(t.stdout, "usage: mrsim whatif %s\n\n%s", whatIfSynopsis, whatIfHelp)
-		set.SetOutput(t.stdout)
-		set.PrintDefaults()
-		return exitDone
-	case err == nil && set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case err == nil && *jobs < 2:
-		err = fmt.Errorf("-jobs must be at least 2, got %d", *jobs)
-	}
-	if err != nil {
-		fmt.Fprintf(t.stderr, "mrsim whatif: %v; see mrsim whatif -h\n", err)
-		return exitUsage
+	code, ok := t.parse(set, whatIfHelp, args, func() error {
+		if *jobs < 2 {
+			return fmt.Errorf("-jobs must be at least 2, got %d", *jobs)
+		}
+		return nil
+	})
+	if !ok {
+		return code
 	}
 	measures := []struct {
 		name  string
