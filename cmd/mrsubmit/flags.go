@@ -81,7 +81,7 @@ const (
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// exitError returns the error for an exit code whose cause has been printed.
+// exitError returns the error for an exit code. Its cause has been printed.
 func exitError(code int) error {
 	if code == exitDone {
 		return nil
