@@ -97,7 +97,7 @@ bench-pages:
 bench-steps:
 	go run ./bench steps $(BENCHFLAGS)
 
-# Codecs of input, output and map output, beside plain files.
+# Compares codecs of input, output and map output with plain files.
 bench-files:
 	go run ./bench files $(BENCHFLAGS)
 

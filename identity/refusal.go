@@ -2,7 +2,6 @@ package identity
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net"
 )
 
@@ -33,9 +32,9 @@ func (id *Identity) tell(s tls.ConnectionState, conn net.Conn, reason error, sup
 	r := Refusal{From: conn.RemoteAddr().String(), Reason: reason, Suppressed: suppressed, Connected: connected}
 	if len(s.PeerCertificates) > 0 {
 		cert := s.PeerCertificates[0]
-		r.Certificate = fmt.Sprintf("serial %s", serialText(cert.SerialNumber))
+		r.Certificate = "serial " + serialText(cert.SerialNumber)
 		if p, err := peerOf(cert); err == nil {
-			r.Certificate = fmt.Sprintf("%v, serial %s", p, serialText(cert.SerialNumber))
+			r.Certificate = p.String() + ", " + r.Certificate
 		}
 	}
 	id.told(r)

@@ -4,6 +4,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/shuffle"
 )
 
 type bench struct{ *testbed.Bench }
@@ -141,10 +143,8 @@ func (b *bench) words(in func(codec string) string) error {
 
 func (b *bench) mapOutput() error {
 	var all []variant
-	for _, name := range codecs() {
-		if name == "bzip2" || name == "gzip" {
-			continue // refused, and the same as deflate
-		}
+	for _, name := range shuffle.CodecNames() {
+		name = cmp.Or(name, plain)
 		job := b.job("sort", "lines", "out", name, "mapreduce.map.output.compress", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
 		all = append(all, variant{name: name, job: job})
 	}

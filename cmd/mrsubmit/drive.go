@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -11,17 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// exitCode is the exit code of a program that has printed why.
-type exitCode int
-
-func (exitCode) Error() string { return "the program has printed why it failed" }
-
-func programError(code int, err error) error {
-	if err == nil && code != 0 {
-		return exitCode(code)
-	}
-	return err
-}
+func programError(code int, err error) error { return cmp.Or(err, exitError(code)) }
 
 // driveCluster runs a program that drives jobs, and its jobs on a cluster.
 func (t *tool) driveCluster(ctx context.Context, f *runFlags, cfg client.Config, status *web.Cluster, args []string) error {

@@ -56,21 +56,14 @@ func embeddedCluster(_ context.Context, sub *wire.Submission, shown bool) (*clus
 // embeddedLogs opens logs of an embedded cluster: its task trackers do not serve them.
 type embeddedLogs struct{ *embedded.Cluster }
 
-func (e embeddedLogs) open(ctx context.Context, job, attempt, stream string, part ui.Part) (*ui.Log, error) {
-	id, err := wire.ParseAttemptID(attempt)
-	switch {
-	case err != nil:
-		return nil, err
-	case id.Task.Job.String() != job:
-		return nil, fmt.Errorf("%s has no %s", job, attempt)
-	}
+func (e embeddedLogs) open(ctx context.Context, id wire.AttemptID, stream string, part ui.Part) (*ui.Log, error) {
 	some, err := e.Attempts(ctx, core.Caller{}, id.Task.Job, wire.AttemptID{Task: id.Task})
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(some.Attempts, func(a wire.AttemptStatus) bool { return a.Attempt == id })
 	if i < 0 {
-		return nil, fmt.Errorf("%s has no %s: %w", job, attempt, fs.ErrNotExist)
+		return nil, fmt.Errorf("%v has no %v: %w", id.Task.Job, id, fs.ErrNotExist)
 	}
 	state := some.Attempts[i].State
 	text, err := e.OpenLog(some.Attempts[i].Tracker, id, stream)

@@ -71,27 +71,38 @@ func (q *query) parseArgs(args []string, least, most int) (err error) {
 	return nil
 }
 
-// Errors that have been printed already.
-var (
-	errReported = errors.New("the command has failed")
-	errHungUp   = errors.New("the terminal was closed, and the jobs go on")
+// exitCode is the exit code of a command, job or program that has printed why.
+type exitCode int
+
+const (
+	errReported = exitCode(exitFailed)
+	errHungUp   = exitCode(client.ExitHungUp)
 )
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// exitError returns the error for an exit code. Its cause has been printed.
+func exitError(code int) error {
+	if code == exitDone {
+		return nil
+	}
+	return exitCode(code)
+}
 
 // exitCode prints a command's error or help, and returns its exit code.
 func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 	var usage usageError
+	var printed exitCode
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, flag.ErrHelp):
 		t.commandHelp(name, set)
 		return exitDone
-	case errors.Is(err, errReported):
-		return exitFailed
+	case errors.As(err, &printed):
+		return int(printed)
 	case isOutputClosed(err):
 		return exitBrokenPipe
-	case errors.Is(err, errHungUp):
-		return client.ExitHungUp
 	case errors.As(err, &usage):
 		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit %s -h\n", name, errorText(err), name)
 		return exitUsage

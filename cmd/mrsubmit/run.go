@@ -62,9 +62,6 @@ func (t *tool) run(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", errorText(err))
 		return exitUsage
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
-		return int(code)
-	}
 	return t.exitCode("run", set, err)
 }
 
@@ -98,17 +95,6 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		err = usagef("-ui shows an embedded run: mrsubmit ui shows the pages of a cluster")
 	}
 	return f, err
-}
-
-// exitError returns the error for an exit code of client.Run, which has printed the cause.
-func exitError(code int) error {
-	switch code {
-	case exitDone:
-		return nil
-	case client.ExitHungUp:
-		return errHungUp
-	}
-	return errReported
 }
 
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {

@@ -77,8 +77,8 @@ func (q *query) leader(ctx context.Context) (string, error) {
 }
 
 // attemptLog opens a part of an attempt's log.
-func (q *query) attemptLog(ctx context.Context, job, attempt, stream string, part ui.Part) (*ui.Log, error) {
-	a, token, err := q.findAttempt(ctx, job, attempt)
+func (q *query) attemptLog(ctx context.Context, id wire.AttemptID, stream string, part ui.Part) (*ui.Log, error) {
+	a, token, err := q.findAttempt(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +96,7 @@ func (q *query) attemptLog(ctx context.Context, job, attempt, stream string, par
 }
 
 // findAttempt returns an attempt, from the cluster or from a history, and the token for its logs.
-func (q *query) findAttempt(ctx context.Context, job, attempt string) (*web.Attempt, string, error) {
-	id, err := wire.ParseAttemptID(attempt)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case id.Task.Job.String() != job:
-		return nil, "", fmt.Errorf("%s has no %s", job, attempt)
-	}
+func (q *query) findAttempt(ctx context.Context, id wire.AttemptID) (*web.Attempt, string, error) {
 	a, token, err := q.cluster.Attempt(ctx, id)
 	if !errors.Is(err, admission.ErrUnknownJob) {
 		return a, token, err
@@ -112,10 +105,10 @@ func (q *query) findAttempt(ctx context.Context, job, attempt string) (*web.Atte
 	if err != nil {
 		return nil, "", err
 	}
-	if i := slices.IndexFunc(all.Items, func(a web.Attempt) bool { return a.ID == attempt }); i >= 0 {
+	if i := slices.IndexFunc(all.Items, func(a web.Attempt) bool { return a.ID == id.String() }); i >= 0 {
 		return &all.Items[i], all.Token, nil
 	}
-	return nil, "", fmt.Errorf("%s has no %s: %w", job, attempt, fs.ErrNotExist)
+	return nil, "", fmt.Errorf("%v has no %v: %w", id.Task.Job, id, fs.ErrNotExist)
 }
 
 // log is the answer of a task tracker. Its connection is not used again.

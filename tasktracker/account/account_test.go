@@ -54,7 +54,7 @@ func users(t *testing.T, text string) *Users {
 // TestOf: the map comes first, then the account with the owner's name. Accounts of the system, of the
 // task tracker and with root's group are refused, wherever they come from.
 func TestOf(t *testing.T) {
-	const text = "# owners\n\n  bob ann\ncarl 2001 2002\nann 3000 3000\nroot ann\nlow 999 5000\nzero 0 5000\ngroup 5000 0\nnone nobody-here\nnever 4294967295 7\n"
+	const text = "# owners\n\n  bob ann\ncarl 2001 2002\nann 3000 3000\nroot ann\nlow 999 5000\nzero 0 5000\ngroup 5000 0\nnone absent\nnever 4294967295 7\n"
 	for _, c := range []struct {
 		text, owner string
 		want        string // account, or a part of the error
@@ -78,7 +78,7 @@ func TestOf(t *testing.T) {
 		{text, "zero", "its user id is 0"},
 		{text, "group", "its group id is 0"},
 		{text, "never", "which the system does not use"},
-		{text, "none", `this machine has no account "nobody-here"`},
+		{text, "none", `this machine has no account "absent"`},
 	} {
 		a, err := users(t, c.text).Of(c.owner)
 		if err == nil {

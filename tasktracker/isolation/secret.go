@@ -77,15 +77,14 @@ func Private(dirs, shown []string, entries int) (found []string) {
 			if entries--; entries < 0 {
 				return filepath.SkipAll
 			}
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil // jobs cannot read it, either
-			}
-			isShown := slices.ContainsFunc(shown, func(dir string) bool { return within(path, filepath.Clean(dir)) })
-			if !isShown && !isPrivate(path, e) {
-				return nil
-			}
-			if !isShown {
+			case slices.ContainsFunc(shown, func(dir string) bool { return within(path, filepath.Clean(dir)) }):
+			case isPrivate(path, e):
 				found = append(found, path)
+			default:
+				return nil
 			}
 			if e.IsDir() {
 				return filepath.SkipDir

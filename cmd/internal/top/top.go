@@ -102,7 +102,7 @@ type (
 // Model is all that is shown. It is a value: Update returns another one.
 type Model struct {
 	now     time.Time
-	jobs    map[string]job
+	jobs    map[wire.JobID]job
 	cluster *web.Cluster // nil: not known yet
 	trouble string       // why there is no news; empty: there is
 
@@ -119,12 +119,13 @@ type Model struct {
 // job is a job as it was at a time.
 type job struct {
 	web.Job
+	id wire.JobID
 	at time.Time
 }
 
 // New returns a Model that knows nothing yet.
 func New(now time.Time) Model {
-	return Model{now: now, jobs: make(map[string]job), width: 80, height: 24}
+	return Model{now: now, jobs: make(map[wire.JobID]job), width: 80, height: 24}
 }
 
 // tick is the time between two redraws without news: elapsed times grow.
@@ -143,7 +144,9 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case Jobs:
 		m.trouble, m.jobs = "", maps.Clone(m.jobs)
 		for _, j := range msg.Items {
-			m.jobs[j.ID] = job{j, msg.At}
+			if id, err := wire.ParseJobID(j.ID); err == nil {
+				m.jobs[id] = job{j, id, msg.At}
+			}
 		}
 	case Status:
 		m.trouble, m.cluster = "", msg.Cluster
@@ -212,7 +215,7 @@ type order struct {
 
 func orders() []order {
 	return []order{
-		{"newest", func(a, b *job) int { return 0 }},
+		{"newest", newestFirst},
 		{"end", func(a, b *job) int { return cmp.Compare(endOf(a), endOf(b)) }},
 		{"elapsed", func(a, b *job) int { return cmp.Compare(b.ElapsedMillis, a.ElapsedMillis) }},
 		{"name", func(a, b *job) int { return cmp.Compare(a.Name, b.Name) }},
@@ -221,6 +224,8 @@ func orders() []order {
 		{"state", func(a, b *job) int { return cmp.Compare(a.State, b.State) }},
 	}
 }
+
+func newestFirst(a, b *job) int { return b.id.Compare(a.id) }
 
 // endOf returns when a job will probably end, in milliseconds from now. Jobs with an unknown end come last.
 func endOf(j *job) int64 {
@@ -235,8 +240,7 @@ func endOf(j *job) int64 {
 func (m Model) shown() []*job {
 	var list []*job
 	for _, j := range m.jobs {
-		s, err := wire.ParseJobID(j.ID)
-		if err == nil && (m.ended || !isEnded(j.State)) && j.has(m.filter) && s.N > 0 {
+		if (m.ended || !isEnded(j.State)) && j.has(m.filter) {
 			list = append(list, &j)
 		}
 	}
@@ -246,12 +250,7 @@ func (m Model) shown() []*job {
 		if m.reversed {
 			n = -n
 		}
-		x, _ := wire.ParseJobID(a.ID)
-		y, _ := wire.ParseJobID(b.ID)
-		if m.reversed && m.order == 0 {
-			x, y = y, x
-		}
-		return cmp.Or(n, y.Compare(x))
+		return cmp.Or(n, newestFirst(a, b))
 	})
 	return list
 }

@@ -45,8 +45,7 @@ func (m Model) Text() string {
 	lines := m.head()
 	foot := m.foot()
 	room := max(m.height-len(lines)-1, 0)
-	body := m.body(room)
-	lines = append(lines, body...)
+	lines = append(lines, m.body(room)...)
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
@@ -148,12 +147,12 @@ type cell struct{ text, color string }
 
 // body returns the table of jobs, or of task trackers, with a number of lines at most.
 func (m Model) body(room int) []string {
-	table, rows := m.jobTable, 0
+	table := m.jobTable
 	if m.trackers {
 		table = m.trackerTable
 	}
 	columns := table()
-	rows = len(columns[0].cells)
+	rows := len(columns[0].cells)
 	first := min(max(min(m.first, rows-(room-1)), 0), rows)
 	for i := range columns {
 		columns[i].cells = columns[i].cells[first:min(max(first+room-1, first), rows)]

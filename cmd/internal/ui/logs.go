@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/listen"
+	"github.com/quernmr/quern/wire"
 )
 
 // OpenLog opens a part of a log of an attempt, "stdout" or "stderr".
-type OpenLog func(ctx context.Context, job, attempt, stream string, part Part) (*Log, error)
+type OpenLog func(ctx context.Context, attempt wire.AttemptID, stream string, part Part) (*Log, error)
 
 // Part is the part of a log to open.
 type Part struct {
@@ -50,6 +51,11 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	head.Set("Cache-Control", "no-store")
 	head.Set("Referrer-Policy", "no-referrer")
+	attempt, err := wire.ParseAttemptID(r.PathValue("attempt"))
+	if job := r.PathValue("job"); err != nil || attempt.Task.Job.String() != job {
+		listen.Fail(w, r, fmt.Sprintf("%s has no %s", job, r.PathValue("attempt")), http.StatusNotFound)
+		return
+	}
 	stream := r.PathValue("stream")
 	if stream != "stdout" && stream != "stderr" {
 		listen.Fail(w, r, fmt.Sprintf("an attempt has the logs stdout and stderr, not %q", stream), http.StatusNotFound)
@@ -71,7 +77,7 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 	if query.Has("from") {
 		part.Tail = 0
 	}
-	log, err := openPart(r.Context(), open, r.PathValue("job"), r.PathValue("attempt"), stream, part)
+	log, err := openPart(r.Context(), open, attempt, stream, part)
 	if err != nil {
 		listen.Fail(w, r, "mrsubmit: "+err.Error(), http.StatusBadGateway)
 		return
@@ -94,11 +100,11 @@ func serveLog(open OpenLog, w http.ResponseWriter, r *http.Request) {
 }
 
 // openPart opens a part of a log, or the last bytes if the part has more than logBytes.
-func openPart(ctx context.Context, open OpenLog, job, attempt, stream string, part Part) (*Log, error) {
-	log, err := open(ctx, job, attempt, stream, part)
+func openPart(ctx context.Context, open OpenLog, attempt wire.AttemptID, stream string, part Part) (*Log, error) {
+	log, err := open(ctx, attempt, stream, part)
 	if err != nil || part.Tail > 0 || log.End-part.From <= logBytes {
 		return log, err
 	}
 	log.Close()
-	return open(ctx, job, attempt, stream, Part{Tail: logBytes})
+	return open(ctx, attempt, stream, Part{Tail: logBytes})
 }

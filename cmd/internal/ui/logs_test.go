@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/listen"
+	"github.com/quernmr/quern/wire"
 )
 
 // textLog has the text that an attempt has written.
 type textLog string
 
-func (l textLog) open(_ context.Context, job, attempt, stream string, part Part) (*Log, error) {
-	if attempt == "gone" {
+func (l textLog) open(_ context.Context, attempt wire.AttemptID, stream string, part Part) (*Log, error) {
+	if attempt.N == 13 {
 		return nil, errors.New("the tracker does not answer")
 	}
 	text := string(l)
@@ -34,7 +35,7 @@ func TestLogs(t *testing.T) {
 	h := withLogs(Config{Pages: http.NotFoundHandler(), Log: textLog(hostile).open})
 	get := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/job_7_0001/attempts/"+path, nil))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/job_7_0001/attempts/attempt_7_0001_m_000003_"+path, nil))
 		if got := w.Header(); !strings.HasPrefix(got.Get("Content-Type"), "text/plain") && (w.Code == http.StatusOK || got.Get("Content-Type") != listen.ProblemType) || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
 			t.Errorf("%s: %v", path, got)
 		}
@@ -44,15 +45,16 @@ func TestLogs(t *testing.T) {
 		status                        int
 		body, refresh, ended, written string
 	}{
-		"attempt_1/stderr/text":         {200, hostile, "", "false", "25"},
-		"attempt_1/stderr/text?follow":  {200, hostile, "2", "false", "25"},
-		"attempt_1/stdout/text?follow":  {200, hostile, "", "true", "25"},
-		"attempt_1/stderr/text?tail=9":  {200, "</script>", "", "false", "25"},
-		"attempt_1/stderr/text?from=8":  {200, hostile[8:], "", "false", "25"},
-		"attempt_1/stderr/text?from=25": {200, "", "", "false", "25"},
-		"attempt_1/stderr/text?from=-1": {400, `{"title":"Bad Request","status":400,"detail":"from must be a number of bytes, got \"-1\""}` + "\n", "", "", ""},
-		"attempt_1/secrets/text":        {404, `{"title":"Not Found","status":404,"detail":"an attempt has the logs stdout and stderr, not \"secrets\""}` + "\n", "", "", ""},
-		"gone/stderr/text":              {502, `{"title":"Bad Gateway","status":502,"detail":"mrsubmit: the tracker does not answer"}` + "\n", "", "", ""},
+		"1000/stderr/text":         {200, hostile, "", "false", "25"},
+		"1000/stderr/text?follow":  {200, hostile, "2", "false", "25"},
+		"1000/stdout/text?follow":  {200, hostile, "", "true", "25"},
+		"1000/stderr/text?tail=9":  {200, "</script>", "", "false", "25"},
+		"1000/stderr/text?from=8":  {200, hostile[8:], "", "false", "25"},
+		"1000/stderr/text?from=25": {200, "", "", "false", "25"},
+		"1000/stderr/text?from=-1": {400, `{"title":"Bad Request","status":400,"detail":"from must be a number of bytes, got \"-1\""}` + "\n", "", "", ""},
+		"1000/secrets/text":        {404, `{"title":"Not Found","status":404,"detail":"an attempt has the logs stdout and stderr, not \"secrets\""}` + "\n", "", "", ""},
+		"x/stderr/text":            {404, `{"title":"Not Found","status":404,"detail":"job_7_0001 has no attempt_7_0001_m_000003_x"}` + "\n", "", "", ""},
+		"13/stderr/text":           {502, `{"title":"Bad Gateway","status":502,"detail":"mrsubmit: the tracker does not answer"}` + "\n", "", "", ""},
 	} {
 		w := get(path)
 		got := w.Header()
@@ -67,7 +69,7 @@ func TestLongLog(t *testing.T) {
 	long := textLog(strings.Repeat("x", 3*logBytes) + "end")
 	for _, query := range []string{"", "?from=0", "?from=5", fmt.Sprintf("?from=%d", 2*logBytes)} {
 		w := httptest.NewRecorder()
-		withLogs(Config{Pages: http.NotFoundHandler(), Log: long.open}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/j/attempts/a/stderr/text"+query, nil))
+		withLogs(Config{Pages: http.NotFoundHandler(), Log: long.open}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/jobs/job_7_0001/attempts/attempt_7_0001_m_000003_1000/stderr/text"+query, nil))
 		if n := w.Body.Len(); n > logBytes+3 || n < logBytes || !strings.HasSuffix(w.Body.String(), "end") {
 			t.Errorf("%q: %d bytes", query, n)
 		}
