@@ -95,18 +95,11 @@ func (p *attemptsPage) take(all []web.Attempt) (full bool) {
 	return false
 }
 
-// takeRunning takes the attempts that run: the leader lists them by job.
+// takeRunning takes the attempts that run.
 func (p *attemptsPage) takeRunning(h *handler, r *http.Request) error {
-	recent, err := h.recent(r)
-	if err != nil {
-		return err
-	}
-	for _, of := range recent.Items {
-		if of.Job == p.ID {
-			p.take(p.Filter.rest(of.Attempts))
-		}
-	}
-	return nil
+	all, err := h.runningAttempts(r, p.ID)
+	p.take(p.Filter.rest(all))
+	return err
 }
 
 // read reads attempts until the page is full, or has compared many.
