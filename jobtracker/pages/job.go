@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
 )
@@ -13,10 +12,9 @@ import (
 // jobHead is what all pages of a job begin with.
 type jobHead struct {
 	jobRow
-	Tab       string
-	Submitted time.Time
-	Past      *web.History // nil: the job has not ended, or its history is not readable
-	Axis      *axis        // of the bar; nil: there is none
+	Tab  string
+	Past *web.History // nil: the job has not ended, or its history is not readable
+	Axis *axis        // of the bar; nil: there is none
 }
 
 // jobPage is what the first page of a job shows.
@@ -47,7 +45,7 @@ func (h *handler) head(r *http.Request, tab string) (*jobHead, error) {
 		switch pastErr := h.get(r, "/v1/jobs/"+id+"/history", nil, past); {
 		case pastErr == nil:
 			head.Job, head.Past, err = &past.Job, past, nil
-			head.Owner = past.Owner
+			head.Owner, head.Submitted = past.Owner, past.Submitted
 		case err != nil && asProblem(pastErr).Status != http.StatusNotFound:
 			err = pastErr
 		}
@@ -55,15 +53,9 @@ func (h *handler) head(r *http.Request, tab string) (*jobHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := h.now()
 	rows := rowsOf([]web.Job{*head.Job})
-	head.Axis = setBars(rows, now)
+	head.Axis = setBars(rows, h.now())
 	head.jobRow = rows[0]
-	if head.Past != nil {
-		head.Submitted = head.Past.Submitted
-	} else if !ended(head.State) {
-		head.Submitted = head.submitted(now)
-	}
 	return head, nil
 }
 

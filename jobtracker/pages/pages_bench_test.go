@@ -15,7 +15,7 @@ func largeAPI() fakeAPI {
 	jobs := make([]web.Job, maxJobs)
 	var plans []web.Explanation
 	for i := range jobs {
-		j := web.Job{ID: fmt.Sprintf("job_7_%04d", i+1), Name: "words", Owner: "ann", State: "succeeded", Maps: web.Tasks{Total: 100, Done: 100}, ElapsedMillis: 60_000, Settings: web.Settings{Pool: "default"}}
+		j := web.Job{ID: fmt.Sprintf("job_7_%04d", i+1), Name: "words", Owner: "ann", State: "succeeded", Maps: web.Tasks{Total: 100, Done: 100}, Submitted: testNow.Add(-time.Minute), ElapsedMillis: 60_000, Settings: web.Settings{Pool: "default"}}
 		if i < 100 {
 			j.State, j.Prediction = "running", &web.Prediction{EarliestMillis: 70_000, LikelyMillis: 80_000, LatestMillis: 100_000}
 			plans = append(plans, web.Explanation{Job: j.ID, Phases: []web.Phase{{Phase: "map", Tasks: 100, Target: 4, Place: i + 1, Of: 100, End: testNow.Add(time.Minute)}, {Phase: "reduce", Tasks: 1}}})

@@ -36,7 +36,7 @@ const hostile = `<script>alert("x")</script><img src=x onerror=alert(1)>`
 func hostileAPI() fakeAPI {
 	job := web.Job{
 		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
-		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
+		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, Submitted: testNow.Add(-10 * time.Second), ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
 		Counters: map[string]map[string]int64{hostile: {hostile: 5}}, Settings: web.Settings{Pool: hostile, DeadlineMillis: 15_000},
 		Flow: "flow_7_0001", HotKeys: []web.HotKey{{Key: hostile, Partition: 3, Share: 0.75}},
 		SlotTime:   &web.SlotTime{TotalMillis: 1000, Uses: []web.SlotUse{{Use: "shuffle", Attempts: 1, Millis: 400}, {Use: hostile, Attempts: 1, Millis: 600}}},
