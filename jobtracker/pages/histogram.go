@@ -23,19 +23,22 @@ type histogram struct {
 	Show        func(int64) string // formats a value
 }
 
-// bin is a bar of a histogram. Places are from 0 to 1.
+// upright is the place of a bar, from 0 to 1.
+type upright struct{ X, Width, High float64 }
+
+// Y and Tall are the upper end and the height of a bar, in pixels: the line is at 112.
+func (u upright) Y() int    { return 112 - u.Tall() }
+func (u upright) Tall() int { return max(1, int(96*u.High)) }
+
+// bin is a bar of a histogram.
 type bin struct {
-	From, To       int64
-	Count          int
-	X, Width, High float64
+	From, To int64
+	Count    int
+	upright
 }
 
 // Bar is the width of a bar, with a gap to the next one.
 func (b bin) Bar() float64 { return max(0.001, b.Width-0.002) }
-
-// Y and Tall are the upper end and the height of a bar, in pixels: the line is at 112.
-func (b bin) Y() int    { return 112 - b.Tall() }
-func (b bin) Tall() int { return max(1, int(96*b.High)) }
 
 // Counted is the number of values, and what they are.
 func (h *histogram) Counted() string {
