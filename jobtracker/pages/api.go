@@ -36,7 +36,16 @@ func leaderURL(r *http.Request, addr string) string {
 
 // get asks the API as the user of a page's request.
 func (h *handler) get(page *http.Request, path string, query url.Values, into any) error {
-	status, err := web.Ask(h.api, page, path, query, into)
+	return refused(web.Ask(h.api, page, path, query, into))
+}
+
+// tell requests a change of the API as the user of a page's request.
+func (h *handler) tell(page *http.Request, path string, change any) error {
+	return refused(web.Tell(h.api, page, path, change))
+}
+
+// refused makes the problem of an answer of the API; nil: it has no error.
+func refused(status int, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/web"
@@ -42,13 +41,7 @@ func (f *attemptFilter) admits(a *web.Attempt) bool {
 
 // after is the query of the same page after an attempt.
 func (f attemptFilter) after(id string) string {
-	q := make(url.Values)
-	for name, value := range map[string]string{"state": f.State, "kind": f.Kind, "tracker": f.Tracker, "after": id} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return "?" + q.Encode()
+	return "?" + filled(map[string]string{"state": f.State, "kind": f.Kind, "tracker": f.Tracker, "after": id}).Encode()
 }
 
 // First is the query of the first of the pages.
@@ -95,26 +88,16 @@ func (p *attemptsPage) take(all []web.Attempt) (full bool) {
 	return false
 }
 
-// takeRunning takes the attempts that run: the leader lists them by job.
+// takeRunning takes the attempts that run.
 func (p *attemptsPage) takeRunning(h *handler, r *http.Request) error {
-	recent, err := h.recent(r)
-	if err != nil {
-		return err
-	}
-	for _, of := range recent.Items {
-		if of.Job == p.ID {
-			p.take(p.Filter.rest(of.Attempts))
-		}
-	}
-	return nil
+	all, err := h.runningAttempts(r, p.ID)
+	p.take(p.Filter.rest(all))
+	return err
 }
 
 // read reads attempts until the page is full, or has compared many.
 func (p *attemptsPage) read(h *handler, r *http.Request) error {
-	query := make(url.Values)
-	if p.Filter.After != "" {
-		query.Set("after", p.Filter.After)
-	}
+	query := filled(map[string]string{"after": p.Filter.After})
 	for {
 		var some web.Attempts
 		if err := h.get(r, "/v1/jobs/"+p.ID+"/attempts", query, &some); err != nil {

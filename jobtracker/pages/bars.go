@@ -21,11 +21,10 @@ func setBars(rows []jobRow, now time.Time) *axis {
 	begin, end := now, now
 	for i := range rows {
 		if row := &rows[i]; row.Ends > 0 {
-			submitted := row.submitted(now)
-			begin = earlier(begin, submitted)
-			end = later(end, later(submitted.Add(row.Ends), submitted.Add(millis(row.Prediction.LatestMillis))))
+			begin = earlier(begin, row.Submitted)
+			end = later(end, later(row.Submitted.Add(row.Ends), row.Submitted.Add(millis(row.Prediction.LatestMillis))))
 			if d := millis(row.Settings.DeadlineMillis); d > 0 {
-				end = later(end, submitted.Add(d))
+				end = later(end, row.Submitted.Add(d))
 			}
 		}
 	}
@@ -43,13 +42,12 @@ func setBars(rows []jobRow, now time.Time) *axis {
 }
 
 func barOf(row *jobRow, a *axis, now time.Time) *bar {
-	p, submitted := row.Prediction, row.submitted(now)
+	p, submitted := row.Prediction, row.Submitted
 	at := func(ms int64) float64 { return a.at(later(now, submitted.Add(millis(ms)))) } // an end is not before now
 	b := &bar{
 		From: a.at(submitted), Now: a.at(now), End: at(p.LikelyMillis), Earliest: at(p.EarliestMillis), Latest: at(p.LatestMillis),
 		Deadline: -1, Late: p.LateMillis > 0 || row.Settings.Late,
 	}
-	clock := func(t time.Time) string { return t.UTC().Format("15:04:05") }
 	b.Text = fmt.Sprintf("submitted %s, likely end %s, between %s and %s", clock(submitted), clock(submitted.Add(row.Ends)),
 		clock(submitted.Add(millis(p.EarliestMillis))), clock(submitted.Add(millis(p.LatestMillis))))
 	if d := row.Settings.DeadlineMillis; d > 0 {
@@ -67,9 +65,6 @@ func barOf(row *jobRow, a *axis, now time.Time) *bar {
 func (b *bar) Known() float64     { return b.Now - b.From }
 func (b *bar) Predicted() float64 { return b.End - b.Now }
 func (b *bar) Range() float64     { return b.Latest - b.Earliest }
-
-// submitted is when a job was submitted.
-func (row *jobRow) submitted(now time.Time) time.Time { return now.Add(-millis(row.ElapsedMillis)) }
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"net/http"
 
 	"github.com/quernmr/quern/jobtracker/web"
@@ -73,17 +72,4 @@ func (h *handler) changeScheduler(w http.ResponseWriter, r *http.Request) {
 func (h *handler) checkLeads(r *http.Request) error {
 	_, err := h.led(r)
 	return err
-}
-
-// tell requests a change of the API as the user of a page's request.
-func (h *handler) tell(page *http.Request, path string, change any) error {
-	status, err := web.Tell(h.api, page, path, change)
-	if err == nil {
-		return nil
-	}
-	p := &problem{Status: status, Text: err.Error()}
-	if e := new(web.Error); errors.As(err, &e) {
-		p.Leader = e.Addr
-	}
-	return p
 }

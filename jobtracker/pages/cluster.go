@@ -164,12 +164,9 @@ func fleetOf(c *web.Cluster, from, most int) fleet {
 type trackersPage struct{ Fleet fleet }
 
 func (h *handler) trackers(r *http.Request) (any, error) {
-	from := 0
-	if text := r.URL.Query().Get("from"); text != "" {
-		var err error
-		if from, err = strconv.Atoi(text); err != nil || from < 0 {
-			return nil, badRequest("from=%q: want the number of a row", text)
-		}
+	from, err := firstRow(r.URL.Query())
+	if err != nil {
+		return nil, err
 	}
 	c, err := h.led(r)
 	if err != nil {

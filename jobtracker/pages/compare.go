@@ -34,15 +34,22 @@ type pair struct {
 
 func (h *handler) compare(r *http.Request) (any, error) {
 	page := new(comparePage)
+	var a, b web.Breakdown
 	for _, of := range []struct {
-		name string
-		past *web.History
-	}{{"a", &page.A}, {"b", &page.B}} {
+		name  string
+		past  *web.History
+		times *web.Breakdown
+	}{{"a", &page.A, &a}, {"b", &page.B, &b}} {
 		id := r.URL.Query().Get(of.name)
 		if id == "" {
 			return nil, badRequest("choose two jobs in the history: the address needs ?a=JOB&b=JOB")
 		}
-		if err := h.get(r, "/v1/jobs/"+url.PathEscape(id)+"/history", nil, of.past); err != nil {
+		job := "/v1/jobs/" + url.PathEscape(id)
+		err := h.get(r, job+"/history", nil, of.past)
+		if err == nil {
+			err = h.get(r, job+"/breakdown", nil, of.times)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -58,14 +65,14 @@ func (h *handler) compare(r *http.Request) (any, error) {
 		s.Title = past.ID
 		page.Timelines = append(page.Timelines, s)
 	}
-	page.Sections = compared(&page.A, &page.B)
+	page.Sections = compared(&page.A, &page.B, &a, &b)
 	return page, nil
 }
 
 // much is the ratio from which a larger value is marked.
 const much = 1.25
 
-func compared(a, b *web.History) []section {
+func compared(a, b *web.History, timesA, timesB *web.Breakdown) []section {
 	var job, slots, counters section
 	text := func(name, a, b string) { job.Rows = append(job.Rows, pair{Name: name, A: a, B: b}) }
 	number := func(to *section, name string, a, b int64, show func(int64) string) {
@@ -84,8 +91,6 @@ func compared(a, b *web.History) []section {
 	number(&job, "Maps", int64(a.Maps.Total), int64(b.Maps.Total), grouped)
 	number(&job, "Reduces", int64(a.Reduces.Total), int64(b.Reduces.Total), grouped)
 	number(&job, "Failed attempts", int64(a.Maps.FailedAttempts+a.Reduces.FailedAttempts), int64(b.Maps.FailedAttempts+b.Reduces.FailedAttempts), grouped)
-	timesA, _ := taskTimes(a.Attempts)
-	timesB, _ := taskTimes(b.Attempts)
 	for _, phase := range []string{"map", "reduce"} {
 		number(&job, "Median time of a "+phase, medianOf(timesA, phase), medianOf(timesB, phase), span)
 	}
@@ -120,10 +125,10 @@ func compared(a, b *web.History) []section {
 	return slices.DeleteFunc([]section{job, slots, counters}, func(s section) bool { return len(s.Rows) == 0 })
 }
 
-func medianOf(all []histogram, phase string) int64 {
-	for _, h := range all {
-		if h.Class == phase {
-			return h.Median
+func medianOf(b *web.Breakdown, phase string) int64 {
+	for _, x := range b.Phases {
+		if x.Phase == phase {
+			return x.MedianMillis
 		}
 	}
 	return 0

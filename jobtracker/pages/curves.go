@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// curve has the bytes that a phase had done at each time, in a box of 1000 by curveHeight.
+// curve has the bytes that a job had read or shuffled at each time, in a box of 1000 by curveHeight.
 type curve struct {
 	Name, Class string
 	Bytes       int64 // at the end
@@ -34,71 +33,39 @@ type curves struct {
 
 const (
 	curveHeight = 120
-	curvePoints = 200
 	shownValues = 6
 )
 
-// bytesOverTime computes the curves of maps and reduces from the ends of attempts; nil: nothing has ended.
-func bytesOverTime(attempts []web.Attempt) *curves {
-	ends := make(map[string][]sample)
-	var begin time.Time
-	for i := range attempts {
-		a := &attempts[i]
-		phase := phaseOf(a.ID)
-		if phase == "" || a.State != "succeeded" || a.Began.IsZero() || a.Bytes.Done == 0 {
-			continue
-		}
-		if begin.IsZero() || a.Began.Before(begin) {
-			begin = a.Began
-		}
-		ends[phase] = append(ends[phase], sample{a.Began.Add(millis(a.TookMillis)), a.Bytes.Done})
-	}
-	sums := make(map[string][]sample)
-	for phase, of := range ends {
-		slices.SortFunc(of, func(a, b sample) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Bytes, b.Bytes)) })
-		sums[phase] = append(sums[phase], sample{begin, 0})
-		total := int64(0)
-		for _, s := range of {
-			total += s.Bytes
-			sums[phase] = append(sums[phase], sample{s.At, total})
-		}
-	}
-	return curvesOf([]curve{{Name: "read by maps", Class: "map"}, {Name: "read by reduces", Class: "reduce"}}, [][]sample{sums["map"], sums["reduce"]})
-}
-
-// curvesOf draws sums over time; nil: there is nothing to draw.
-func curvesOf(all []curve, sums [][]sample) *curves {
-	var begin, end time.Time
+// bytesOverTime draws what a job has done over time; nil: there is nothing to draw.
+func bytesOverTime(points []web.CurvePoint) *curves {
 	top := int64(0)
-	for _, of := range sums {
-		if len(of) == 0 {
-			continue
-		}
-		if begin.IsZero() || of[0].At.Before(begin) {
-			begin = of[0].At
-		}
-		end, top = later(end, of[len(of)-1].At), max(top, of[len(of)-1].Bytes)
+	for _, p := range points {
+		top = max(top, p.Read, p.Shuffled, p.Reduced)
 	}
-	if !end.After(begin) || top == 0 {
+	if top == 0 || !points[len(points)-1].At.After(points[0].At) {
 		return nil
 	}
-	c := &curves{Axis: axisOf(begin, end), Top: client.Size(top)}
-	for i, one := range all {
-		of := sums[i]
-		if len(of) == 0 || of[len(of)-1].Bytes == 0 {
+	c := &curves{Axis: axisOf(points[0].At, points[len(points)-1].At), Top: client.Size(top)}
+	for _, of := range []struct {
+		name, class string
+		bytes       func(web.CurvePoint) int64
+	}{
+		{"read by maps", "map", func(p web.CurvePoint) int64 { return p.Read }},
+		{"shuffled", "shuffle", func(p web.CurvePoint) int64 { return p.Shuffled }},
+		{"read by reduces", "reduce", func(p web.CurvePoint) int64 { return p.Reduced }},
+	} {
+		one := curve{Name: of.name, Class: of.class, Bytes: of.bytes(points[len(points)-1])}
+		if one.Bytes == 0 {
 			continue
 		}
-		one.Bytes = of[len(of)-1].Bytes
-		var points strings.Builder
-		every := max(1, len(of)/curvePoints)
-		for k, s := range of {
-			if k%every == 0 || k == len(of)-1 {
-				fmt.Fprintf(&points, "%d,%d ", int64(1000*c.Axis.at(s.At)), curveHeight-int64((curveHeight-4)*float64(s.Bytes)/float64(top)))
-			}
+		var line strings.Builder
+		for _, p := range points {
+			fmt.Fprintf(&line, "%d,%d ", int64(1000*c.Axis.at(p.At)), curveHeight-int64((curveHeight-4)*float64(of.bytes(p))/float64(top)))
 		}
-		one.Points = points.String()
+		one.Points = line.String()
 		for k := range shownValues {
-			one.Values = append(one.Values, of[k*(len(of)-1)/(shownValues-1)])
+			p := points[k*(len(points)-1)/(shownValues-1)]
+			one.Values = append(one.Values, sample{p.At, of.bytes(p)})
 		}
 		one.Values = slices.Compact(one.Values)
 		c.Curves = append(c.Curves, one)

@@ -38,19 +38,37 @@ func filterOf(q url.Values, now time.Time) (filter, error) {
 	if f.Sort != "" && sorters[f.Sort] == nil {
 		return f, badRequest("sort=%q: jobs can be sorted by %s", f.Sort, strings.Join(sortNames(), ", "))
 	}
-	if text := q.Get("from"); text != "" {
-		var err error
-		if f.From, err = strconv.Atoi(text); err != nil || f.From < 0 {
-			return f, badRequest("from=%q: want the number of a row", text)
-		}
+	var err error
+	if f.From, err = firstRow(q); err != nil {
+		return f, err
 	}
 	if f.Since != "" {
-		var err error
 		if f.since, err = parseSince(f.Since, now); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
+}
+
+// firstRow reads the number of the first row that a page shows.
+func firstRow(q url.Values) (n int, err error) {
+	if text := q.Get("from"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 0 {
+			return 0, badRequest("from=%q: want the number of a row", text)
+		}
+	}
+	return n, nil
+}
+
+// filled makes a query of the values that are not empty.
+func filled(values map[string]string) url.Values {
+	q := make(url.Values)
+	for name, value := range values {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
 }
 
 func badRequest(format string, args ...any) error {
@@ -76,12 +94,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 
 // query is the filter for the API.
 func (f *filter) query() url.Values {
-	q := make(url.Values)
-	for name, value := range map[string]string{"owner": f.Owner, "pool": f.Pool, "name": f.pattern(), "flow": f.Flow} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := filled(map[string]string{"owner": f.Owner, "pool": f.Pool, "name": f.pattern(), "flow": f.Flow})
 	switch f.State {
 	case "":
 	case active:
@@ -105,12 +118,7 @@ func (f *filter) pattern() string {
 
 // with is the query of the same page with other values: names, each before its value. The other page begins with the first row.
 func (f filter) with(pairs ...string) string {
-	q := make(url.Values)
-	for name, value := range map[string]string{"state": f.State, "owner": f.Owner, "pool": f.Pool, "name": f.Name, "flow": f.Flow, "since": f.Since, "sort": f.Sort} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := filled(map[string]string{"state": f.State, "owner": f.Owner, "pool": f.Pool, "name": f.Name, "flow": f.Flow, "since": f.Since, "sort": f.Sort})
 	for name, value := range map[string]bool{"exact": f.Exact, "down": f.Down} {
 		if value {
 			q.Set(name, "")

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/pages/dag"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -120,7 +119,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// Bar is the width of the part of the tasks that have ended.
+// DoneWide is the width of the part of the tasks that have ended.
 func (n *node) DoneWide() int { return int(n.Done() * (nodeWide - 20)) }
 
 // leftOf says how long a job or flow still runs, by its prediction.
@@ -133,9 +132,4 @@ func leftOf(state string, p *web.Prediction, elapsed int64) string {
 	}
 	left := func(ms int64) string { return span(max(0, ms-elapsed)) }
 	return fmt.Sprintf("%s (%s to %s)", left(p.LikelyMillis), left(p.EarliestMillis), left(p.LatestMillis))
-}
-
-// clockOf is the time of day of a moment of a job, given in milliseconds since its submission.
-func clockOf(now time.Time, elapsed, ms int64) string {
-	return now.Add(millis(ms - elapsed)).UTC().Format("15:04:05")
 }

@@ -18,7 +18,7 @@ func functions() template.FuncMap {
 		"span":    span,
 		"time":    wallTime,
 		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"clock":   clock,
 		"colour":  colour,
 		"log":     logPath,
 		"short":   shortID,
@@ -56,6 +56,9 @@ func wallTime(t time.Time) string {
 	}
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
+
+// clock formats the time of day in UTC.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
 // span formats milliseconds.
 func span(ms int64) string {

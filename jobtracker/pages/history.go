@@ -61,19 +61,15 @@ type trend struct {
 	Show         func(int64) string // formats a value
 }
 
-// run is a bar of a trend. Places are from 0 to 1.
+// run is a bar of a trend.
 type run struct {
 	web.History
-	Value          int64
-	X, Width, High float64
+	Value int64
+	upright
 }
 
 // Bar is the width of a bar, with a gap to the next one.
 func (r run) Bar() float64 { return r.Width * 0.9 }
-
-// Y and Tall are the upper end and the height of a bar, in pixels: the line is at 112.
-func (r run) Y() int    { return 112 - r.Tall() }
-func (r run) Tall() int { return max(1, int(96*r.High)) }
 
 // minTrend is the smallest number of runs that make a trend.
 const minTrend = 3
@@ -110,7 +106,7 @@ func (p *historyPage) setTrends() {
 		for i, j := range runs {
 			v := of.value(j)
 			t.Most = max(t.Most, v)
-			t.Runs = append(t.Runs, run{History: *j, Value: v, X: float64(i) / float64(len(runs)), Width: 1 / float64(len(runs))})
+			t.Runs = append(t.Runs, run{*j, v, upright{X: float64(i) / float64(len(runs)), Width: 1 / float64(len(runs))}})
 		}
 		if t.Most == 0 {
 			continue

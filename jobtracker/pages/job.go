@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
 )
@@ -13,10 +12,9 @@ import (
 // jobHead is what all pages of a job begin with.
 type jobHead struct {
 	jobRow
-	Tab       string
-	Submitted time.Time
-	Past      *web.History // nil: the job has not ended, or its history is not readable
-	Axis      *axis        // of the bar; nil: there is none
+	Tab  string
+	Past *web.History // nil: the job has not ended, or its history is not readable
+	Axis *axis        // of the bar; nil: there is none
 }
 
 // jobPage is what the first page of a job shows.
@@ -24,23 +22,17 @@ type jobPage struct {
 	jobHead
 	Explanation *web.Explanation // nil: the job has ended
 	Graph       *graph           // of its flow
-	Sampled     bool             // the attempts are a sample
+	First       *web.Attempt     // the attempt that failed first
 	Unlisted    int              // attempts that the history does not have
-	First       *web.Attempt     // the first failed attempt that is known
 	Running     []web.Attempt    // the attempts that have run longest
-	work
-}
-
-// work is what attempts and the status say about a job.
-type work struct {
-	Times     []histogram // of the phases' ended tasks
-	Slow      []straggler
-	Spent     []share
-	Levels    []share
-	LevelMaps int
-	Sizes     *histogram
-	Bytes     *curves
-	Over      *stack // running attempts over time
+	Times       []histogram      // of the phases' ended tasks
+	Slow        []straggler
+	Spent       []share
+	Levels      []share
+	LevelMaps   int
+	Sizes       *histogram
+	Bytes       *curves
+	Over        *stack // running attempts over time; nil: there are none, or too many
 }
 
 // head asks for the status of a job, or for its history if only that has it.
@@ -53,7 +45,7 @@ func (h *handler) head(r *http.Request, tab string) (*jobHead, error) {
 		switch pastErr := h.get(r, "/v1/jobs/"+id+"/history", nil, past); {
 		case pastErr == nil:
 			head.Job, head.Past, err = &past.Job, past, nil
-			head.Owner = past.Owner
+			head.Owner, head.Submitted = past.Owner, past.Submitted
 		case err != nil && asProblem(pastErr).Status != http.StatusNotFound:
 			err = pastErr
 		}
@@ -61,15 +53,9 @@ func (h *handler) head(r *http.Request, tab string) (*jobHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := h.now()
 	rows := rowsOf([]web.Job{*head.Job})
-	head.Axis = setBars(rows, now)
+	head.Axis = setBars(rows, h.now())
 	head.jobRow = rows[0]
-	if head.Past != nil {
-		head.Submitted = head.Past.Submitted
-	} else if !ended(head.State) {
-		head.Submitted = head.submitted(now)
-	}
 	return head, nil
 }
 
@@ -78,11 +64,13 @@ func (h *handler) job(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &jobPage{jobHead: *head}
-	var attempts []web.Attempt
-	if page.Past != nil {
-		attempts, page.Unlisted = page.Past.Attempts, page.Past.UnlistedAttempts
-	} else if attempts, page.Sampled, err = h.attemptsOf(r, page.Job); err != nil && asProblem(err).Status != http.StatusNotFound { // an ended job may have no history
+	page := &jobPage{jobHead: *head, Spent: spent(head.SlotTime), Sizes: sizesHistogram(head.Partitions)}
+	var b web.Breakdown
+	attempts, all, err := h.attemptsOf(r, head)
+	if err == nil {
+		err = h.get(r, "/v1/jobs/"+page.ID+"/breakdown", nil, &b)
+	}
+	if err != nil && asProblem(err).Status != http.StatusNotFound { // an ended job may have no history
 		return nil, err
 	}
 	if !ended(page.State) {
@@ -98,8 +86,10 @@ func (h *handler) job(r *http.Request) (any, error) {
 		}
 	}
 	setTook(attempts, h.now())
-	page.work = workOf(page.Job, attempts, page.Sampled)
-	page.First, page.Running = firstFailure(attempts), longestRunning(attempts)
+	page.setBreakdown(&b)
+	if page.Running = longestRunning(attempts); all {
+		page.Over = attemptsOverTime(attempts, nil)
+	}
 	return page, nil
 }
 
@@ -117,25 +107,31 @@ func longestRunning(attempts []web.Attempt) (all []web.Attempt) {
 	return all[:min(len(all), shownRunning)]
 }
 
-func workOf(j *web.Job, attempts []web.Attempt, sampled bool) (w work) {
-	w.Times, w.Slow = taskTimes(attempts)
-	w.Spent = spent(j.SlotTime)
-	w.Levels, w.LevelMaps = localities(attempts)
-	w.Sizes = sizesHistogram(j.Partitions)
-	if !sampled { // else the sums would be too small
-		w.Bytes, w.Over = bytesOverTime(attempts), attemptsOverTime(attempts, nil)
-	}
-	return w
+// straggler is a slow attempt; Factor is its time by the median of its phase.
+type straggler struct {
+	web.Attempt
+	Factor float64
 }
 
-// firstFailure returns the first attempt that failed, if any.
-func firstFailure(attempts []web.Attempt) (first *web.Attempt) {
-	for i := range attempts {
-		if a := &attempts[i]; a.State == "failed" && (first == nil || a.Began.Add(millis(a.TookMillis)).Before(first.Began.Add(millis(first.TookMillis)))) {
-			first = a
+// shownSlow is the number of stragglers that the page shows.
+const shownSlow = 10
+
+// setBreakdown makes the drawings and tables of a breakdown. Stragglers of both phases are one list, slowest first.
+func (p *jobPage) setBreakdown(b *web.Breakdown) {
+	for i := range b.Phases {
+		x := &b.Phases[i]
+		if len(x.Buckets) > 0 {
+			p.Times = append(p.Times, timesHistogram(x))
+		}
+		for _, a := range x.Slow {
+			p.Slow = append(p.Slow, straggler{a, float64(a.TookMillis) / float64(max(x.MedianMillis, 1))})
 		}
 	}
-	return first
+	slices.SortStableFunc(p.Slow, func(a, b straggler) int { return cmp.Compare(b.TookMillis, a.TookMillis) })
+	p.Slow = p.Slow[:min(len(p.Slow), shownSlow)]
+	p.Levels, p.LevelMaps = localities(b.Levels)
+	p.Bytes = bytesOverTime(b.Curve)
+	p.First, p.Unlisted = b.Failure, b.UnlistedAttempts
 }
 
 // Left says how long the job still runs, by the prediction.
@@ -148,9 +144,6 @@ func (p *jobHead) live() string {
 	}
 	return p.ID
 }
-
-// Samples is the number of places from which a sample comes.
-func (*jobPage) Samples() int { return samples }
 
 // Largest has the largest partitions with their part of the largest.
 func (p *jobPage) Largest() (all []share) {

@@ -15,7 +15,7 @@ func largeAPI() fakeAPI {
 	jobs := make([]web.Job, maxJobs)
 	var plans []web.Explanation
 	for i := range jobs {
-		j := web.Job{ID: fmt.Sprintf("job_7_%04d", i+1), Name: "words", Owner: "ann", State: "succeeded", Maps: web.Tasks{Total: 100, Done: 100}, ElapsedMillis: 60_000, Settings: web.Settings{Pool: "default"}}
+		j := web.Job{ID: fmt.Sprintf("job_7_%04d", i+1), Name: "words", Owner: "ann", State: "succeeded", Maps: web.Tasks{Total: 100, Done: 100}, Submitted: testNow.Add(-time.Minute), ElapsedMillis: 60_000, Settings: web.Settings{Pool: "default"}}
 		if i < 100 {
 			j.State, j.Prediction = "running", &web.Prediction{EarliestMillis: 70_000, LikelyMillis: 80_000, LatestMillis: 100_000}
 			plans = append(plans, web.Explanation{Job: j.ID, Phases: []web.Phase{{Phase: "map", Tasks: 100, Target: 4, Place: i + 1, Of: 100, End: testNow.Add(time.Minute)}, {Phase: "reduce", Tasks: 1}}})
@@ -42,16 +42,29 @@ func largeAPI() fakeAPI {
 		histories[i].Job = jobs[len(jobs)-1-i]
 	}
 	return fakeAPI{
-		"/v1/cluster":                  web.Cluster{ID: "c", IsLeader: true, Trackers: trackers, Jobs: 100},
-		"/v1/jobs":                     web.Page[web.Job]{Items: jobs},
-		"/v1/explain":                  web.Page[web.Explanation]{Items: plans},
-		"/v1/plans":                    largePlans(jobs[:100]),
-		"/v1/attempts":                 web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: large.ID, Attempts: attempts(6000)}}},
-		"/v1/histories":                web.Histories{Items: histories},
-		"/v1/jobs/job_7_0001":          large,
-		"/v1/jobs/job_7_0001/explain":  plans[0],
-		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: attempts(maxAttempts), Next: "attempt_7_0001_m_001000_1000"},
+		"/v1/cluster":                   web.Cluster{ID: "c", IsLeader: true, Trackers: trackers, Jobs: 100},
+		"/v1/jobs":                      web.Page[web.Job]{Items: jobs},
+		"/v1/explain":                   web.Page[web.Explanation]{Items: plans},
+		"/v1/plans":                     largePlans(jobs[:100]),
+		"/v1/attempts":                  web.Recent{Since: testNow.Add(-time.Hour), Items: []web.RecentJob{{Job: large.ID, Attempts: attempts(6000)}}},
+		"/v1/histories":                 web.Histories{Items: histories},
+		"/v1/jobs/job_7_0001":           large,
+		"/v1/jobs/job_7_0001/explain":   plans[0],
+		"/v1/jobs/job_7_0001/breakdown": largeBreakdown(attempts(20)),
 	}
+}
+
+// largeBreakdown has as many values as a breakdown can have.
+func largeBreakdown(slow []web.Attempt) web.Breakdown {
+	maps := web.PhaseBreakdown{Phase: "map", Tasks: 6000, LeastMillis: 1000, MedianMillis: 1400, MostMillis: 1777, Slow: slow}
+	for i := range 24 {
+		maps.Buckets = append(maps.Buckets, web.TimeBucket{FromMillis: int64(1000 + 33*i), ToMillis: int64(1033 + 33*i), Tasks: 250})
+	}
+	b := web.Breakdown{Phases: []web.PhaseBreakdown{maps}}
+	for i := range 128 {
+		b.Curve = append(b.Curve, web.CurvePoint{At: testNow.Add(time.Duration(i-128) * time.Second), Read: int64(i) << 30})
+	}
+	return b
 }
 
 // largePlans has ten minutes of samples, one each second.

@@ -36,7 +36,7 @@ const hostile = `<script>alert("x")</script><img src=x onerror=alert(1)>`
 func hostileAPI() fakeAPI {
 	job := web.Job{
 		ID: "job_7_0001", Name: hostile, Owner: hostile, State: "running", Error: hostile, WaitReason: hostile, Troubles: []string{hostile},
-		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
+		Maps: web.Tasks{Total: 4, Done: 3, Running: 1}, Submitted: testNow.Add(-10 * time.Second), ElapsedMillis: 10_000, Prediction: &web.Prediction{EarliestMillis: 18_000, LikelyMillis: 20_000, LatestMillis: 25_000, LateMillis: 5000},
 		Counters: map[string]map[string]int64{hostile: {hostile: 5}}, Settings: web.Settings{Pool: hostile, DeadlineMillis: 15_000},
 		Flow: "flow_7_0001", HotKeys: []web.HotKey{{Key: hostile, Partition: 3, Share: 0.75}},
 		SlotTime:   &web.SlotTime{TotalMillis: 1000, Uses: []web.SlotUse{{Use: "shuffle", Attempts: 1, Millis: 400}, {Use: hostile, Attempts: 1, Millis: 600}}},
@@ -46,6 +46,8 @@ func hostileAPI() fakeAPI {
 	attempt := web.Attempt{ID: "attempt_7_0001_m_000001_0", Tracker: hostile, State: "failed", Error: hostile, Level: hostile}
 	done := web.Attempt{ID: "attempt_7_0001_m_000002_0", Tracker: "t1", State: "succeeded", TookMillis: 2000, Level: "node-local"}
 	runs := web.Attempt{ID: "attempt_7_0001_m_000003_0", Tracker: hostile, State: "running", Began: testNow.Add(-30 * time.Second)}
+	slow := runs
+	slow.TookMillis = 30_000
 	explanation := web.Explanation{
 		Job: "job_7_0001", Name: hostile, Pool: hostile, Scheduler: hostile, Holds: []web.Hold{{Reason: hostile}}, Submitted: testNow.Add(-10 * time.Second), Prediction: job.Prediction,
 		Phases: []web.Phase{{Phase: "map", Source: hostile, Tasks: 4, Done: 3, Target: 2, Place: 1, Of: 1, End: testNow.Add(time.Minute)}},
@@ -82,9 +84,15 @@ func hostileAPI() fakeAPI {
 		},
 		"/v1/jobs/job_7_0001":          job,
 		"/v1/jobs/job_7_0001/attempts": web.Attempts{Items: []web.Attempt{attempt, done, runs}},
-		"/v1/jobs/job_7_0001/explain":  explanation,
-		"/v1/histories":                web.Histories{Items: []web.History{past, past, past}, Skipped: []string{hostile}},
-		"/v1/jobs/job_7_0000/history":  past,
+		"/v1/jobs/job_7_0001/breakdown": web.Breakdown{
+			Phases: []web.PhaseBreakdown{{Phase: "map", Tasks: 1, LeastMillis: 2000, MedianMillis: 2000, MostMillis: 2000, Buckets: []web.TimeBucket{{FromMillis: 2000, ToMillis: 2001, Tasks: 1}}, Slow: []web.Attempt{slow}}, {Phase: "reduce"}},
+			Levels: []web.LevelCount{{Level: "node-local", Maps: 1}}, FailedAttempts: 1, Failure: &attempt,
+			Curve: []web.CurvePoint{{At: testNow.Add(-time.Minute)}, {At: testNow, Read: 3 << 20, Shuffled: 2 << 20}},
+		},
+		"/v1/jobs/job_7_0000/breakdown": web.Breakdown{},
+		"/v1/jobs/job_7_0001/explain":   explanation,
+		"/v1/histories":                 web.Histories{Items: []web.History{past, past, past}, Skipped: []string{hostile}},
+		"/v1/jobs/job_7_0000/history":   past,
 	}
 }
 
@@ -134,7 +142,7 @@ func TestPages(t *testing.T) {
 		{"/jobs?sort=age&down=1", 200, []string{`aria-sort="ascending"`}},
 		{"/jobs?sort=colour", 400, []string{"jobs can be sorted by age, done, end, name, owner, pool, state"}},
 		{"/jobs?since=soon", 400, []string{"want a UTC date such as 2026-01-31"}},
-		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "node-local <small>1 of 1", "shuffle", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "miss its deadline by 5.0 s", "15.0 times", "The largest has 4.0 times the median", "reduce 3", "75 %"}},
+		{"/jobs/job_7_0001", 200, []string{"First failure", "median 2.0 s", "node-local <small>1 of 1", "shuffled <small>2.0 MiB", "wait for their partition", "Those that have run longest", "/jobs/job_7_0001/attempts/attempt_7_0001_m_000001_0/stderr", "miss its deadline by 5.0 s", "15.0 times", "The largest has 4.0 times the median", "reduce 3", "75 %"}},
 		{"/jobs/job_7_0001/attempts", 200, []string{"m_000001_0", "m_000002_0", "stderr", "failed"}},
 		{"/jobs/job_7_0001/attempts?state=succeeded", 200, []string{"m_000002_0"}},
 		{"/jobs/job_7_0000/attempts?after=attempt_7_0001_m_000001_0", 200, []string{"m_000002_0", "First"}},
@@ -163,6 +171,18 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", c.path, want, page)
 			}
 		}
+	}
+}
+
+// TestLargeJob: the page of a job with many tasks reads no list of its attempts.
+func TestLargeJob(t *testing.T) {
+	api := hostileAPI()
+	job := api["/v1/jobs/job_7_0001"].(web.Job)
+	job.Maps.Total = maxAttempts + 1
+	api["/v1/jobs/job_7_0001"] = job
+	delete(api, "/v1/jobs/job_7_0001/attempts")
+	if _, page := show(t, api, "/jobs/job_7_0001"); !strings.Contains(page, "Those that have run longest") || !strings.Contains(page, "median 2.0 s") || strings.Contains(page, "Attempts over time") {
+		t.Error("want running attempts and the breakdown, without attempts over time:\n" + page)
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *planned) Ends() string {
 	case p.Submitted.IsZero():
 		return ""
 	}
-	return clockOf(p.Submitted, 0, x.LikelyMillis)
+	return clock(p.Submitted.Add(millis(x.LikelyMillis)))
 }
 
 // Late reports whether the job is predicted to miss its deadline.

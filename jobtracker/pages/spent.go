@@ -1,11 +1,6 @@
 package pages
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/quernmr/quern/jobtracker/web"
-)
+import "github.com/quernmr/quern/jobtracker/web"
 
 // share is a part of a whole, with a class for its colour.
 type share struct {
@@ -49,25 +44,15 @@ func spent(t *web.SlotTime) (all []share) {
 	return all
 }
 
-// localities counts the ended maps at each distance from their input, most first.
-func localities(attempts []web.Attempt) (all []share, maps int) {
-	for i := range attempts {
-		a := &attempts[i]
-		if a.State != "succeeded" || a.Level == "" {
-			continue
-		}
-		maps++
-		k := slices.IndexFunc(all, func(s share) bool { return s.Name == a.Level })
-		if k < 0 {
-			k, all = len(all), append(all, share{Name: a.Level, Class: a.Level})
-		}
-		all[k].Count++
-	}
-	slices.SortFunc(all, func(a, b share) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
+// localities are the maps at each distance to their input, nearest first.
+func localities(levels []web.LevelCount) (all []share, maps int) {
 	from := 0.0
-	for i := range all {
-		all[i].From, all[i].Width = from, part(all[i].Count, maps)
-		from += all[i].Width
+	for _, l := range levels {
+		maps += l.Maps
+	}
+	for _, l := range levels {
+		s := share{Name: l.Level, Class: l.Level, Count: l.Maps, From: from, Width: part(l.Maps, maps)}
+		all, from = append(all, s), from+s.Width
 	}
 	return all, maps
 }
