@@ -3,6 +3,7 @@ package compression
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -25,7 +26,10 @@ const (
 	bitPadding      = 16
 )
 
-var errBlock = errors.New("a block is damaged")
+var (
+	errBlock = errors.New("a block is damaged")
+	errCodes = fmt.Errorf("%w: it has more codes than bits can tell apart", errBlock)
+)
 
 // blockDecoder decodes one block after another.
 type blockDecoder struct {
@@ -196,7 +200,7 @@ func (c *codeTable) read(in *bitReader, symbols int) error {
 			code, index = code+1, index+1
 		}
 		if code > 1<<n {
-			return errBlock // more codes than bits can tell apart
+			return errCodes
 		}
 		c.end[n] = code
 	}
