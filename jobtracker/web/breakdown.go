@@ -63,7 +63,7 @@ func breakdownOf(id wire.JobID, x *jobtracker.JobBreakdown) *Breakdown {
 		b.Phases = append(b.Phases, phaseBreakdown(kind, &x.Phases[phase]))
 	}
 	for level, maps := range x.Levels {
-		if maps > 0 {
+		if maps > 0 && level > 0 { // 0: not known
 			b.Levels = append(b.Levels, LevelCount{wire.Level(level).String(), maps})
 		}
 	}
