@@ -46,4 +46,10 @@ func TestTop(t *testing.T) {
 	if code, _, stderr := f.run(t, "top"); code != exitFailed || !strings.Contains(stderr, "not a terminal that can redraw: use mrsubmit list") {
 		t.Errorf("without a terminal: exit code %d, %s", code, stderr)
 	}
+	if code, _, stderr := f.run(t, "top", "-json"); code != exitUsage || !strings.Contains(stderr, "top has no JSON: use mrsubmit list -json") {
+		t.Errorf("with -json: exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := f.run(t, "run", "-ui", "job"); code != exitUsage || !strings.Contains(stderr, "-ui shows an embedded run") {
+		t.Errorf("run -ui on a cluster: exit code %d, %s", code, stderr)
+	}
 }
