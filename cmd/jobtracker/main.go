@@ -45,6 +45,9 @@ import (
 func main() { os.Exit(daemon.Main("jobtracker", run)) }
 
 func run(ctx context.Context, args []string, out daemon.Output) error {
+	if len(args) > 0 && args[0] == recoverCommand {
+		return recoverLog(args[1:], out)
+	}
 	o, err := parse(args, out)
 	if err != nil {
 		return err
@@ -58,6 +61,9 @@ each, with its own -id and addresses:
   jobtracker -id jt1 -listen 10.0.0.1:7400 -raft 10.0.0.1:7401 -gossip 10.0.0.1:7402 -insecure \
       -data /var/lib/quern -staging file:///shared/quern \
       -bootstrap-expect 3 -join 10.0.0.1:7402,10.0.0.2:7402,10.0.0.3:7402
+
+If a cluster has lost most of its job trackers for good, ` + recoverSynopsis + `
+makes one the only voter: see jobtracker recover -h.
 `
 
 // options has the checked flags.

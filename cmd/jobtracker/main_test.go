@@ -267,8 +267,8 @@ func TestFlagsAreDocumented(t *testing.T) {
 
 // TestWithCommand: the error of an unreadable log ends with the complete command that recovers it.
 func TestWithCommand(t *testing.T) {
-	err := withCommand(fmt.Errorf("jt2's log: %w: use: mrsubmit cluster recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
-	if !errors.Is(err, replica.ErrUnreadable) || !strings.HasSuffix(err.Error(), "mrsubmit cluster recover -data /var/lib/quern -id jt2 -raft 10.0.0.2:7401") {
+	err := withCommand(fmt.Errorf("jt2's log: %w: use: jobtracker recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
+	if !errors.Is(err, replica.ErrUnreadable) || !strings.HasSuffix(err.Error(), "jobtracker recover -data /var/lib/quern -id jt2 -raft 10.0.0.2:7401") {
 		t.Error(err)
 	}
 	if err := withCommand(replica.ErrInUse, "/var/lib/quern", "jt2", "10.0.0.2:7401"); err != replica.ErrInUse {

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/internal/spelling"
-	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -38,8 +36,6 @@ func clusterCommands() []command {
 			query: (*query).removeVoter, min: 1, max: 1, words: []candidate{ofVoters}, examples: []string{"cluster remove jt2"}},
 		{name: "cluster certs", synopsis: "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-metrics NAME,…] [-days DAYS] [DIR]", summary: "make or renew the certificates of a cluster", help: certsHelp,
 			run: (*tool).certs, words: []candidate{ofFiles}, examples: []string{"cluster certs -jobtracker jt1,jt2,jt3 -tasktracker tt1,tt2 -client ann ./certs"}},
-		{name: "cluster recover", synopsis: "-data DIR -id ID -raft HOST:PORT", summary: "make a stopped job tracker the only voter, after most are lost", help: recoverHelp,
-			run: (*tool).recover, examples: []string{"cluster recover -data ./jt1 -id jt1 -raft host1:7001"}},
 	}
 }
 
@@ -75,11 +71,6 @@ each daemon and user, such as DIR/tasktracker-tt1 and DIR/client-alice. Later ru
 the certificates. Keep DIR/authority on a machine without daemons. The default of DIR is
 the directory of the automatic authority, quern in $XDG_STATE_HOME or ~/.local/state: then
 the certificates are for your daemons without -tls-dir.`
-
-const recoverHelp = `For a cluster that has lost most of its job trackers for good. Choose the job tracker with
-the newest log: docs/running-a-cluster.md says how to find it. It must not run. Give its
--data, its -id and its advertised -raft address, then start it. Start other job trackers
-with empty directories, never with their old ones.`
 
 // clusterCommand runs mrsubmit cluster or one of its subcommands.
 func (t *tool) clusterCommand(ctx context.Context, args []string) int {
@@ -294,29 +285,6 @@ func countText(n int, noun string) string {
 
 func (q *query) removeVoter(ctx context.Context) error {
 	return q.cluster.RemoveVoter(ctx, q.args[0])
-}
-
-// recover makes a stopped job tracker the only voter.
-func (t *tool) recover(_ context.Context, args []string) int {
-	set := newFlags("cluster recover")
-	data := set.String("data", "", "-data `directory` of the job tracker")
-	id := set.String("id", "", "-id `name` of the job tracker")
-	addr := set.String("raft", "", "advertised -raft `address` of the job tracker, host:port")
-	rest, err := t.parse(set, args, anyNumber)
-	switch {
-	case err != nil:
-	case len(rest) > 0:
-		err = usagef("unexpected argument %q", rest[0])
-	case *data == "" || *id == "" || *addr == "":
-		err = usagef("-data, -id and -raft are needed")
-	default:
-		if _, _, bad := net.SplitHostPort(*addr); bad != nil {
-			err = usagef("-raft: %v", bad)
-		} else if err = replica.Recover(daemon.LogDir(*data), *id, *addr); err == nil {
-			fmt.Fprintf(t.stderr, "%s is now the only voter: start it\n", *id)
-		}
-	}
-	return t.exitCode("cluster recover", set, err)
 }
 
 // checkShared refuses local paths without -shared-local if task trackers are on several machines.

@@ -12,7 +12,7 @@ func TestComplete(t *testing.T) {
 		{"wa", "wait"},
 		{"nothing ", ""},
 		{"help clu", "cluster"},
-		{"help cluster re", "readmit remove recover"},
+		{"help cluster re", "readmit remove"},
 		{"help list ", ""},
 		{"cluster sch", "scheduler"},
 		{"cluster -js", "-json"},

@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 		switch name {
 		case "run":
 			flags = docs.Section(page, "### mrsubmit run")
-		case "cluster certs", "cluster recover", "completion": // they need no job tracker
+		case "cluster certs", "completion": // they need no job tracker
 		default:
 			flags += common
 		}

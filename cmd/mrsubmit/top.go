@@ -31,5 +31,5 @@ func (q *query) top(ctx context.Context) error {
 		return err
 	}
 	q.cluster.Note = nil
-	return top.Run(ctx, q.cluster, os.Stdin, q.terminal, os.Environ())
+	return top.Run(ctx, q.cluster, os.Stdin, q.terminal, q.colors != nil)
 }

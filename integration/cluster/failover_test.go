@@ -187,7 +187,7 @@ func TestNoMajority(t *testing.T) {
 	j.CheckOnce("m")
 }
 
-// After the loss of a majority, mrsubmit cluster recover starts a new cluster from one job
+// After the loss of a majority, jobtracker recover starts a new cluster from one job
 // tracker's state.
 func TestRecover(t *testing.T) {
 	c := start(t)
@@ -200,11 +200,11 @@ func TestRecover(t *testing.T) {
 			}
 		}
 	}
-	c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Fail(1, "in use")
+	c.command("jobtracker", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Fail(1, "in use")
 	if err := survivor.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	printed := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Succeed()
+	printed := c.command("jobtracker", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Succeed()
 	t.Log(printed)
 	if err := errors.Join(survivor.Start(), survivor.Ready(c.ctx)); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func checkReadable(name string, data []byte, frames []int, base uint64, limit in
 	for i, frame := range frames {
 		if n := len(payload(data, frame)); n > limit {
 			return fmt.Errorf("%w: entry %d in %s has %d bytes, at most %d; stop the cluster's job trackers, then make this "+
-				"one the only voter, which keeps its whole log: mrsubmit cluster recover", ErrUnreadable, base+uint64(i), name, n, limit)
+				"one the only voter, which keeps its whole log: jobtracker recover", ErrUnreadable, base+uint64(i), name, n, limit)
 		}
 	}
 	return nil

@@ -139,7 +139,7 @@ func TestUnreadable(t *testing.T) {
 			if _, err := os.Stat(file); err != nil || filepath.Ext(file) != ".wal" {
 				t.Errorf("the error names no file: %s", text)
 			}
-			for _, want := range []string{"entry ", fmt.Sprintf("has %d", c.argument/10_000), "mrsubmit cluster recover"} {
+			for _, want := range []string{"entry ", fmt.Sprintf("has %d", c.argument/10_000), "jobtracker recover"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q lacks %q", text, want)
 				}

@@ -1,8 +1,8 @@
 // Package top shows a cluster and its jobs on a terminal, and follows their changes: mrsubmit top.
 //
-// It uses Bubble Tea, with which a screen is a function of values: [Model] has all that is shown, and
-// keys and news of the cluster make another Model. tcell would be smaller, but draws cells, and has no
-// loop of messages. Only commands import this package: job programs do not link the library.
+// The screen is a function of values: [Model] has all that is shown, and keys and news of the cluster
+// make another Model. A library for this (Bubble Tea) was a twentieth of the first build of mrsubmit, for
+// a screen that needs no cursor, no mouse and twenty keys: see screen.
 //
 // Invariants
 //
@@ -14,14 +14,14 @@ package top
 import (
 	"cmp"
 	"context"
-	"io"
+	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
-
-	tea "charm.land/bubbletea/v2"
+	"unicode/utf8"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -37,21 +37,52 @@ type Cluster interface {
 // clusterPause is the pause between two requests for the state of the cluster, which has no events.
 const clusterPause = 2 * time.Second
 
-// Run shows the cluster until the user quits or ctx ends.
-func Run(ctx context.Context, c Cluster, in io.Reader, out io.Writer, environ []string) error {
+// Run shows the cluster on a terminal until the user quits or ctx ends.
+func Run(ctx context.Context, c Cluster, in, out *os.File, colors bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := tea.NewProgram(New(time.Now()), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(environ), tea.WithoutSignalHandler())
-	go followJobs(ctx, c, p.Send)
-	go pollCluster(ctx, c, p.Send)
-	_, err := p.Run()
-	if ctx.Err() != nil { // an interrupt is a usual end
-		return nil
+	s, err := open(in, out)
+	if err != nil {
+		return err
 	}
-	return err
+	defer s.close()
+	news := make(chan message)
+	send := func(m message) {
+		select {
+		case news <- m:
+		case <-ctx.Done():
+		}
+	}
+	go followJobs(ctx, c, send)
+	go pollCluster(ctx, c, send)
+	go s.readKeys(send)
+	go everySecond(ctx, send)
+	m := New(time.Now(), colors)
+	for {
+		m.width, m.height = s.size()
+		if err := s.draw(m.Text()); err != nil {
+			return fmt.Errorf("draw on the terminal: %w", err)
+		}
+		select {
+		case next := <-news:
+			if m = m.Update(next); m.quit {
+				return nil
+			}
+		case <-ctx.Done(): // an interrupt is a usual end
+			return nil
+		}
+	}
 }
 
-func followJobs(ctx context.Context, c Cluster, send func(tea.Msg)) {
+// everySecond makes elapsed times grow, and notices another size of the terminal.
+func everySecond(ctx context.Context, send func(message)) {
+	for ctx.Err() == nil {
+		wait(ctx, time.Second)
+		send(Tick{time.Now()})
+	}
+}
+
+func followJobs(ctx context.Context, c Cluster, send func(message)) {
 	for ctx.Err() == nil {
 		for jobs, err := range c.Follow(ctx) {
 			if err != nil {
@@ -64,7 +95,7 @@ func followJobs(ctx context.Context, c Cluster, send func(tea.Msg)) {
 	}
 }
 
-func pollCluster(ctx context.Context, c Cluster, send func(tea.Msg)) {
+func pollCluster(ctx context.Context, c Cluster, send func(message)) {
 	for ctx.Err() == nil {
 		if status, err := c.Cluster(ctx); err != nil {
 			send(Trouble{err.Error()})
@@ -84,6 +115,9 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
+// message is one of the types below.
+type message any
+
 // Messages to a Model.
 type (
 	// Jobs has the jobs that have changed.
@@ -97,6 +131,8 @@ type (
 	Trouble struct{ Text string }
 	// Tick says that time has passed.
 	Tick struct{ At time.Time }
+	// Key is the name of a key, such as "esc" or "pgdown", or the character that it types.
+	Key string
 )
 
 // Model is all that is shown. It is a value: Update returns another one.
@@ -106,6 +142,8 @@ type Model struct {
 	cluster *web.Cluster // nil: not known yet
 	trouble string       // why there is no news; empty: there is
 
+	colors        bool
+	quit          bool // the user has enough
 	width, height int
 	order         int // index in orders
 	reversed      bool
@@ -124,23 +162,15 @@ type job struct {
 }
 
 // New returns a Model that knows nothing yet.
-func New(now time.Time) Model {
-	return Model{now: now, jobs: make(map[wire.JobID]job), width: 80, height: 24}
+func New(now time.Time, colors bool) Model {
+	return Model{now: now, colors: colors, jobs: make(map[wire.JobID]job), width: 80, height: 24}
 }
 
-// tick is the time between two redraws without news: elapsed times grow.
-func tick() tea.Cmd { return tea.Tick(time.Second, func(at time.Time) tea.Msg { return Tick{at} }) }
-
-// Init implements tea.Model.
-func (m Model) Init() tea.Cmd { return tick() }
-
-// Update implements tea.Model.
-func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+// Update returns the Model after a message.
+func (m Model) Update(msg message) Model {
 	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-	case tea.KeyPressMsg:
-		return m.key(msg)
+	case Key:
+		return m.key(string(msg))
 	case Jobs:
 		m.trouble, m.jobs = "", maps.Clone(m.jobs)
 		for _, j := range msg.Items {
@@ -154,13 +184,11 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.trouble = client.OneLine(msg.Text)
 	case Tick:
 		m.now = msg.At
-		return m, tick()
 	}
-	return m, nil
+	return m
 }
 
-func (m Model) key(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
-	name := key.String()
+func (m Model) key(name string) Model {
 	if m.typing {
 		switch name {
 		case "enter":
@@ -172,16 +200,18 @@ func (m Model) key(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 				m.filter = string(runes[:len(runes)-1])
 			}
 		case "ctrl+c":
-			return m, tea.Quit
+			m.quit = true
 		default:
-			m.filter += key.Text
+			if utf8.RuneCountInString(name) == 1 {
+				m.filter += name
+			}
 		}
 		m.first = 0
-		return m, nil
+		return m
 	}
 	switch name {
 	case "q", "ctrl+c":
-		return m, tea.Quit
+		m.quit = true
 	case "/":
 		m.typing, m.filter, m.trackers = true, "", false
 	case "esc":
@@ -204,7 +234,7 @@ func (m Model) key(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		m.first += m.height / 2
 	}
 	m.first = max(m.first, 0)
-	return m, nil
+	return m
 }
 
 // order is an order of jobs by one of their values. Jobs with equal values are newest first.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/mattn/go-runewidth"
 	"pgregory.net/rapid"
 
@@ -19,9 +18,9 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // example returns a Model with jobs and a cluster.
 func example() Model {
 	now := time.UnixMilli(100_000)
-	m := New(now)
-	for _, msg := range []tea.Msg{
-		tea.WindowSizeMsg{Width: 130, Height: 14},
+	m := New(now, true)
+	m.width, m.height = 130, 14
+	for _, msg := range []message{
 		Jobs{now.Add(-2 * time.Second), []web.Job{
 			{ID: "job_7_0001", Name: "words", State: "running", Owner: "ann", ElapsedMillis: 60_000, Maps: web.Tasks{Done: 3, Total: 8, Running: 2},
 				Settings: web.Settings{Pool: "etl", Priority: "NORMAL", DeadlineMillis: 65_000}, Prediction: &web.Prediction{EarliestMillis: 66_000, LikelyMillis: 90_000, LatestMillis: 120_000}},
@@ -33,26 +32,17 @@ func example() Model {
 			{ID: "t2", Host: "h2", MapSlots: 4, ReduceSlots: 2, Connected: false},
 		}}},
 	} {
-		next, _ := m.Update(msg)
-		m = next.(Model)
+		m = m.Update(msg)
 	}
 	return m
 }
 
 // press presses keys, which are separated by spaces.
-func press(m Model, keys string) (Model, tea.Cmd) {
-	var last tea.Cmd
+func press(m Model, keys string) Model {
 	for name := range strings.FieldsSeq(keys) {
-		key := tea.KeyPressMsg{Text: name, Code: []rune(name)[0]}
-		for code, special := range map[rune]string{tea.KeyEnter: "enter", tea.KeyEscape: "esc", tea.KeyDown: "down", tea.KeyPgDown: "pgdown", tea.KeyBackspace: "backspace"} {
-			if name == special {
-				key = tea.KeyPressMsg{Code: code}
-			}
-		}
-		next, cmd := m.Update(key)
-		m, last = next.(Model), cmd
+		m = m.Update(Key(name))
 	}
-	return m, last
+	return m
 }
 
 // rows returns the first words of the table's rows.
@@ -102,29 +92,29 @@ func TestKeys(t *testing.T) {
 		"/ n o t h i n g":    "",
 		"pgdown pgdown t up": "t1 t2",
 	} {
-		if m, _ := press(example(), keys); rows(m) != want {
+		if m := press(example(), keys); rows(m) != want {
 			t.Errorf("%q: %q, want %q", keys, rows(m), want)
 		}
 	}
-	if _, cmd := press(example(), "q"); cmd == nil || cmd() != tea.Quit() {
-		t.Error("q does not quit")
+	if !press(example(), "q").quit || !press(example(), "/ w ctrl+c").quit {
+		t.Error("q or ctrl+c does not quit")
 	}
-	if m, cmd := press(example(), "/ q"); cmd != nil || !strings.Contains(m.Text(), "filter: q_") {
+	if m := press(example(), "/ q"); m.quit || !strings.Contains(m.Text(), "filter: q_") {
 		t.Error("q quits while a filter is typed")
 	}
 }
 
 // TestTrouble: the screen says that there is no news, until there is.
 func TestTrouble(t *testing.T) {
-	next, _ := example().Update(Trouble{"no leader\n"})
-	if got := next.(Model).Text(); !strings.Contains(got, "\x1b[31mno leader?\x1b[m") {
+	m := example().Update(Trouble{"no leader\n"})
+	if got := m.Text(); !strings.Contains(got, "\x1b[31mno leader?\x1b[m") {
 		t.Errorf("the screen is %q", got)
 	}
-	next, _ = next.Update(Jobs{time.UnixMilli(100_000), nil})
-	if got := next.(Model).Text(); strings.Contains(got, "no leader") {
+	m = m.Update(Jobs{time.UnixMilli(100_000), nil})
+	if got := m.Text(); strings.Contains(got, "no leader") {
 		t.Errorf("the screen is %q", got)
 	}
-	if got := New(time.Time{}).Text(); !strings.Contains(got, "connecting") {
+	if got := New(time.Time{}, false).Text(); !strings.Contains(got, "connecting") {
 		t.Errorf("the first screen is %q", got)
 	}
 }
@@ -138,12 +128,10 @@ func TestFits(t *testing.T) {
 			jobs = append(jobs, web.Job{ID: fmt.Sprintf("job_8_%04d", i+1), Name: rapid.String().Draw(t, "name"), State: "running", Owner: rapid.StringN(0, 20, -1).Draw(t, "owner"), Settings: web.Settings{Priority: "NORMAL"}})
 		}
 		width, height := rapid.IntRange(1, 200).Draw(t, "width"), rapid.IntRange(1, 60).Draw(t, "height")
-		for _, msg := range []tea.Msg{Jobs{m.now, jobs}, tea.WindowSizeMsg{Width: width, Height: height}} {
-			next, _ := m.Update(msg)
-			m = next.(Model)
-		}
+		m = m.Update(Jobs{m.now, jobs})
+		m.width, m.height = width, height
 		for range rapid.IntRange(0, 12).Draw(t, "keys") {
-			m, _ = press(m, rapid.SampledFrom([]string{"s", "r", "e", "t", "/", "x", "down", "pgdown", "up", "enter", "esc"}).Draw(t, "key"))
+			m = press(m, rapid.SampledFrom([]string{"s", "r", "e", "t", "/", "x", "down", "pgdown", "up", "enter", "esc"}).Draw(t, "key"))
 		}
 		lines := strings.Split(escapes.ReplaceAllString(m.Text(), ""), "\n")
 		if len(lines) > height {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/mattn/go-runewidth"
 
 	"github.com/quernmr/quern/client"
@@ -26,18 +25,11 @@ const (
 	invert = "7"
 )
 
-func paint(color, text string) string {
-	if color == plain {
+func (m Model) paint(color, text string) string {
+	if color == plain || !m.colors {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[m"
-}
-
-// View implements tea.Model.
-func (m Model) View() tea.View {
-	v := tea.NewView(m.Text())
-	v.AltScreen = true
-	return v
 }
 
 // Text returns the screen, with colors.
@@ -133,7 +125,7 @@ func (m Model) foot() string {
 
 // line cuts a line at the width of the terminal, and colors it.
 func (m Model) line(color, text string) string {
-	return paint(color, runewidth.Truncate(client.OneLine(text), m.width, ""))
+	return m.paint(color, runewidth.Truncate(client.OneLine(text), m.width, ""))
 }
 
 // column is a column of a table. Those with the highest drop are left out first on a narrow terminal.
@@ -202,7 +194,7 @@ func (m Model) row(columns []column, of func(c *column) cell) string {
 		x := of(&columns[i])
 		text := runewidth.Truncate(x.text, left, "")
 		left -= runewidth.StringWidth(text)
-		b.WriteString(paint(x.color, text))
+		b.WriteString(m.paint(x.color, text))
 		if i < len(columns)-1 {
 			gap := min(columns[i].width()+2-runewidth.StringWidth(text), left)
 			left -= gap
