@@ -22,12 +22,22 @@ var (
 	ErrNoGo = errors.New("cannot be built: no go command on PATH")
 )
 
-// Build compiles the main package in dir into the file out, for this machine. Without cgo,
-// the file needs no dynamic loader; without paths and revisions, equal sources give equal
-// files. The go command's output goes to messages. Errors match [ErrNoMain], [ErrBuild],
-// [ErrNoGo], fs.ErrNotExist, or the error of ctx.
-func Build(ctx context.Context, dir, out string, messages io.Writer) error {
-	if err := checkMain(dir); err != nil {
+// Target says where a program is to run.
+type Target int
+
+const (
+	// Here is this machine. The program is built as go run builds it, whose cache of compiled packages
+	// then serves both.
+	Here Target = iota
+	// Anywhere is any machine with this system and architecture. Without cgo, the file needs no dynamic
+	// loader; without paths, equal sources give equal files.
+	Anywhere
+)
+
+// Build compiles the main package in dir into the file out. The go command's output goes to messages.
+// Errors match [ErrNoMain], [ErrBuild], [ErrNoGo], fs.ErrNotExist, or the error of ctx.
+func Build(ctx context.Context, dir, out string, target Target, messages io.Writer) error {
+	if err := checkMain(dir, target); err != nil {
 		return err
 	}
 	out, err := filepath.Abs(out)
@@ -38,9 +48,13 @@ func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s %w; install Go, or pass a compiled job", dir, ErrNoGo)
 	}
-	cmd := exec.CommandContext(ctx, goCommand, "build", "-trimpath", "-buildvcs=false", "-o", out, ".")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	args := []string{"build", "-buildvcs=false", "-o", out}
+	env := append(os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	if target == Anywhere {
+		args, env = append(args, "-trimpath"), append(env, "CGO_ENABLED=0")
+	}
+	cmd := exec.CommandContext(ctx, goCommand, append(args, ".")...)
+	cmd.Dir, cmd.Env = dir, env
 	cmd.Stdout, cmd.Stderr = messages, messages
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
@@ -53,13 +67,14 @@ func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 
 // checkMain gives a shorter error than the go command if the directory is not a main
 // package.
-func checkMain(dir string) error {
+func checkMain(dir string, target Target) error {
 	if _, err := os.ReadDir(dir); err != nil {
 		return fmt.Errorf("read job package: %w", err)
 	}
-	target := build.Default
-	target.CgoEnabled, target.GOOS, target.GOARCH = false, runtime.GOOS, runtime.GOARCH
-	pkg, err := target.ImportDir(dir, 0)
+	files := build.Default
+	files.GOOS, files.GOARCH = runtime.GOOS, runtime.GOARCH
+	files.CgoEnabled = files.CgoEnabled && target == Here
+	pkg, err := files.ImportDir(dir, 0)
 	var noGo *build.NoGoError
 	switch {
 	case errors.As(err, &noGo):

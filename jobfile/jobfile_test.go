@@ -191,6 +191,7 @@ func TestBuild(t *testing.T) {
 		want     error
 		messages string
 	}{
+		{pkg("cgo", "package main\n\nimport \"C\"\n\nfunc main() {}\n"), ErrNoMain, ""},
 		{pkg("job", program(mark+"2\n")), nil, ""},
 		{pkg("library", "package library\n"), ErrNoMain, ""},
 		{pkg("docs", ""), ErrNoMain, ""},
@@ -199,7 +200,7 @@ func TestBuild(t *testing.T) {
 		{filepath.Join(dir, "missing"), fs.ErrNotExist, ""},
 	} {
 		var messages bytes.Buffer
-		err := Build(t.Context(), c.dir, out, &messages)
+		err := Build(t.Context(), c.dir, out, Anywhere, &messages)
 		if !errors.Is(err, c.want) || !strings.Contains(messages.String(), c.messages) {
 			t.Errorf("Build(%s) = %v, want %v; printed %q", c.dir, err, c.want, messages.String())
 		}
@@ -210,8 +211,14 @@ func TestBuild(t *testing.T) {
 	if _, err := Check(out); err != nil {
 		t.Error(err)
 	}
+	here := filepath.Join(dir, "here")
+	if err := Build(t.Context(), filepath.Join(dir, "job"), here, Here, os.Stderr); err != nil {
+		t.Error(err)
+	} else if _, err := Check(here); err != nil {
+		t.Error(err)
+	}
 	t.Setenv("PATH", dir)
-	if err := Build(t.Context(), filepath.Join(dir, "job"), out, os.Stderr); !errors.Is(err, ErrNoGo) {
+	if err := Build(t.Context(), filepath.Join(dir, "job"), out, Here, os.Stderr); !errors.Is(err, ErrNoGo) {
 		t.Errorf("without a go command: %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 			f.clockAhead = time.Until(status.Wall)
 		}
 	}
-	exe, remove, err := t.executable(ctx, f.job)
+	exe, remove, err := t.executable(ctx, f.job, cluster != nil)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (t *tool) showRun(ctx context.Context, f *runFlags, cluster *cluster) (wait
 
 // executable returns the absolute path of the job's program. If JOB is a package directory, it
 // builds the program. Call remove at the end.
-func (t *tool) executable(ctx context.Context, job string) (exe string, remove func(), err error) {
+func (t *tool) executable(ctx context.Context, job string, cluster bool) (exe string, remove func(), err error) {
 	remove = func() {}
 	if exe, err = filepath.Abs(job); err != nil {
 		return "", nil, fmt.Errorf("job %s: %w", job, err)
@@ -252,7 +252,11 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 		remove = func() { os.RemoveAll(dir) }
 		// The name appears in messages and in lists of processes.
 		built := filepath.Join(dir, filepath.Base(exe))
-		if err := jobfile.Build(ctx, job, built, t.stderr); err != nil {
+		target := jobfile.Here
+		if cluster {
+			target = jobfile.Anywhere
+		}
+		if err := jobfile.Build(ctx, job, built, target, t.stderr); err != nil {
 			remove()
 			return "", nil, err
 		}
