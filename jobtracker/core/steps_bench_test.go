@@ -23,7 +23,7 @@ type largeWorld struct {
 type largeEvent struct {
 	name             string
 	do, undo, before func(c *largeCluster, i int)
-	placesAll        bool // in the lines, at once: their pool gets its first limit, or loses the last one
+	placesAll        bool // in the lines, at once: their pool enters or leaves the table
 }
 
 // largeWorlds are the clusters with their events.
@@ -42,12 +42,18 @@ var largeWorlds = []largeWorld{
 		{name: "first slots for all jobs", do: func(c *largeCluster, i int) {
 			c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} })
 		}},
-		{name: "last limit removed", placesAll: true, do: func(c *largeCluster, i int) {
+		{name: "last limit removed", do: func(c *largeCluster, i int) {
 			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
 		}, undo: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
-		{name: "first limit", placesAll: true, before: func(c *largeCluster, i int) {
+		{name: "first limit", before: func(c *largeCluster, i int) {
 			c.changePools(func(p *pool.Pool) { p.Max = [2]int{pool.Unlimited, pool.Unlimited} })
 		}, do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Max = [2]int{9000, 9000} }) }},
+		{name: "pool leaves the table", placesAll: true, do: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Name = "another" })
+		}, undo: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Name = "p" }) }},
+		{name: "pool enters the table", placesAll: true, before: func(c *largeCluster, i int) {
+			c.changePools(func(p *pool.Pool) { p.Name = "another" })
+		}, do: func(c *largeCluster, i int) { c.changePools(func(p *pool.Pool) { p.Name = "p" }) }},
 	}},
 	{"limits of users and outer pools", newLimitedCluster, limitEvents},
 	{"tasks measured", newMeasuredCluster, policyEvents},

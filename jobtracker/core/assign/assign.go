@@ -51,7 +51,7 @@
 //	    pool and the plan (see positionOf). Code that changes these calls MarkChanged.
 //	A4  A deferred job has pending maps, none of them relaxed, and an alarm no later than
 //	    the end of its wait.
-//	A5  No launch takes a capped pool above its limit of slots or of running jobs.
+//	A5  No launch takes a pool above its limit of slots or of running jobs.
 //	A6  Of equally near maps that may run, a round launches the one with the lowest number.
 //	A7  No launch takes more memory or cores of a tracker than it offers, or begins on a tracker
 //	    that is saved for other tasks (saved.go).
@@ -194,10 +194,10 @@ type Assigner struct {
 	classes []*class   // of requests, by index; nil if unused. The first one requests nothing
 	saved   []*Tracker // trackers that are saved for a class
 
-	pools        map[string]*CappedPool // by name
-	stalePools   []*CappedPool          // pools that updatePools must check
-	pooled       int                    // jobs in capped pools
-	groups       map[groupKey]int32     // indexes of groups, see line
+	pools        map[string]*TablePool // by name
+	stalePools   []*TablePool          // pools that updatePools must check
+	pooled       int                   // jobs in pools of the table
+	groups       map[groupKey]int32    // indexes of groups, see line
 	unusedGroups []int32
 	placed       int                 // see Placed
 	usedSlots    [2]int              // of all jobs
@@ -256,7 +256,7 @@ type Job struct {
 	mayRun      bool         // as updateLines last computed it
 	group       int32        // see group; as updatePools last computed it
 	usesAnySlot bool         // it may take map slots without a queue, as updateLines last computed it
-	pool        *CappedPool
+	pool        *TablePool
 	use         *poolUse // of its pool
 	barred      bool     // its pool has its maximum of running jobs
 	candidate   candidacy

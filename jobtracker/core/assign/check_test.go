@@ -160,7 +160,7 @@ func (w *world) barred(j *simJob) bool {
 	return limit <= 0
 }
 
-// checkPools checks the counts of capped pools. Launch checks A5.
+// checkPools checks the counts of pools of the table. Launch checks A5.
 func (w *world) checkPools() {
 	for name, p := range w.a.pools {
 		used, jobs := [2]int{}, 0

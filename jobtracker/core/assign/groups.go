@@ -17,7 +17,7 @@ import (
 
 // groupKey tells groups apart.
 type groupKey struct {
-	pool    string    // name of the capped pool; empty: none
+	pool    string    // name of the pool of the table; empty: none
 	classes [2]*class // of its requests, by phase
 }
 

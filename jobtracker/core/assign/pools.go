@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// CappedPool is a pool with a limit of slots or running jobs. Its limits override the plan.
-type CappedPool struct {
+// TablePool is a pool of the table. Its limits of slots and running jobs override the plan.
+type TablePool struct {
 	pool.Pool
 	usedSlots [2]int // slots that its jobs have
 	reserved  int    // map slots that are reserved for its jobs in this pass
@@ -24,7 +24,7 @@ type CappedPool struct {
 }
 
 // Full reports whether the pool has all slots of a phase that its limit allows.
-func (p *CappedPool) Full(phase int) bool {
+func (p *TablePool) Full(phase int) bool {
 	if p == nil || p.Max[phase] == pool.Unlimited {
 		return false
 	}
@@ -35,19 +35,16 @@ func (p *CappedPool) Full(phase int) bool {
 	return used >= p.Max[phase]
 }
 
-// SetPools puts the limits of a pool table into force. It costs O(jobs) if pools get their first
-// limit or lose the last one; the jobs of other pools are not looked at.
+// SetPools puts the limits of a pool table into force. It costs O(jobs) if pools enter or leave the
+// table, and O(pools) otherwise: pools without limits are kept, too.
 func (a *Assigner) SetPools(table []pool.Pool) {
 	before := a.pools
-	a.pools = make(map[string]*CappedPool)
+	a.pools = make(map[string]*TablePool)
 	added := false
 	for _, p := range table {
-		if p.Max == [2]int{pool.Unlimited, pool.Unlimited} && p.MaxRunning == pool.Unlimited {
-			continue
-		}
 		c := before[p.Name]
 		if c == nil {
-			c, added = &CappedPool{Pool: p}, true
+			c, added = &TablePool{Pool: p}, true
 		}
 		barred := c.MaxRunning != p.MaxRunning && (c.MaxRunning == pool.Unlimited || p.MaxRunning == pool.Unlimited)
 		c.Pool, a.pools[p.Name] = p, c
@@ -75,8 +72,8 @@ func (a *Assigner) markAll(jobs []*Job) {
 	}
 }
 
-// forgetPool takes the jobs of a pool without limits from its lists, all at once.
-func (a *Assigner) forgetPool(p *CappedPool) {
+// forgetPool takes the jobs of a pool that left the table from its lists, all at once.
+func (a *Assigner) forgetPool(p *TablePool) {
 	for _, j := range p.jobs {
 		j.candidate, j.barred = candidacy{}, false
 		a.MarkChanged(j)
@@ -84,7 +81,7 @@ func (a *Assigner) forgetPool(p *CappedPool) {
 	p.jobs, p.candidates, p.admitted, p.running = nil, nil, 0, 0
 }
 
-// markJobs calls MarkChanged for the jobs that have another capped pool now.
+// markJobs calls MarkChanged for the jobs that have another pool of the table now.
 func (a *Assigner) markJobs(jobs []*Job) {
 	for _, j := range jobs {
 		if j != nil {
@@ -95,8 +92,8 @@ func (a *Assigner) markJobs(jobs []*Job) {
 	}
 }
 
-// Pool returns the job's capped pool, or nil.
-func (j *Job) Pool() *CappedPool { return j.pool }
+// Pool returns the pool of the table that the job is in, or nil.
+func (j *Job) Pool() *TablePool { return j.pool }
 
 // Barred reports whether a job gets no slots since its pool has its maximum of running jobs.
 func (j *Job) Barred() bool { return j.barred }
@@ -117,7 +114,7 @@ func (a *Assigner) updatePools() {
 	a.stalePools = a.stalePools[:0]
 }
 
-// joinPool adds a job to its pool, if the pool is capped.
+// joinPool adds a job to its pool, if it is in the table.
 func (a *Assigner) joinPool(j *Job) {
 	if j.dropped {
 		return
@@ -166,7 +163,7 @@ func (a *Assigner) countSlots(j *Job, phase, slots int) {
 }
 
 // countPoolSlots adds slots of a job to its pool, sign times.
-func (a *Assigner) countPoolSlots(p *CappedPool, slots [2]int, sign int) {
+func (a *Assigner) countPoolSlots(p *TablePool, slots [2]int, sign int) {
 	for i := range slots {
 		p.usedSlots[i] += sign * slots[i]
 	}
@@ -174,7 +171,7 @@ func (a *Assigner) countPoolSlots(p *CappedPool, slots [2]int, sign int) {
 }
 
 // markStale makes updatePools check which jobs of a pool are barred.
-func (a *Assigner) markStale(p *CappedPool) {
+func (a *Assigner) markStale(p *TablePool) {
 	if !p.stale {
 		p.stale = true
 		a.stalePools = append(a.stalePools, p)
@@ -184,7 +181,7 @@ func (a *Assigner) markStale(p *CappedPool) {
 // candidacy is how a job counts for its pool's maximum of running jobs.
 type candidacy struct {
 	runs     bool // it has slots
-	waits    bool // it has none, and is runnable: it is in CappedPool.candidates
+	waits    bool // it has none, and is runnable: it is in TablePool.candidates
 	priority wire.Priority
 }
 
@@ -240,7 +237,7 @@ func (a *Assigner) setCandidate(j *Job, to candidacy) {
 }
 
 // find returns the index of a job in candidates, or where to insert it.
-func (p *CappedPool) find(j *Job) int {
+func (p *TablePool) find(j *Job) int {
 	i, _ := slices.BinarySearchFunc(p.candidates, j, func(x, y *Job) int {
 		return cmp.Or(cmp.Compare(y.candidate.priority, x.candidate.priority), cmp.Compare(x.number, y.number))
 	})
@@ -248,7 +245,7 @@ func (p *CappedPool) find(j *Job) int {
 }
 
 // barExcess bars the candidates of a pool that exceed its maximum of running jobs, and no others.
-func (a *Assigner) barExcess(p *CappedPool) {
+func (a *Assigner) barExcess(p *TablePool) {
 	admitted := len(p.candidates)
 	if p.MaxRunning != pool.Unlimited {
 		admitted = min(max(p.MaxRunning-p.running, 0), admitted)
