@@ -26,8 +26,8 @@ var (
 type Target int
 
 const (
-	// Here is this machine. The program is built as go run builds it, whose cache of compiled packages
-	// then serves both.
+	// Here is this machine. The program is built as go run builds it, so that both use the same
+	// compiled packages.
 	Here Target = iota
 	// Anywhere is any machine with this system and architecture. Without cgo, the file needs no dynamic
 	// loader; without paths, equal sources give equal files.
