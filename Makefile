@@ -5,7 +5,7 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-pages bench-steps bench-files mutants tpch papers browser screenshots
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-pages bench-steps bench-files bench-hadoop mutants tpch papers browser screenshots
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -100,6 +100,10 @@ bench-steps:
 # Compares codecs of input, output and map output with plain files.
 bench-files:
 	go run ./bench files $(BENCHFLAGS)
+
+# Compares word counts with those of Hadoop's local runner: BENCHFLAGS="-size 100M -runs 1"
+bench-hadoop:
+	go run ./bench hadoop $(BENCHFLAGS)
 
 # Plants faults in the code and prints which test notices each: an hour, or ONLY=REGEXP.
 mutants:

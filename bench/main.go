@@ -19,6 +19,7 @@ import (
 
 	"github.com/quernmr/quern/bench/cluster"
 	"github.com/quernmr/quern/bench/files"
+	"github.com/quernmr/quern/bench/hadoop"
 	"github.com/quernmr/quern/bench/hdfs"
 	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/bench/mix"
@@ -32,7 +33,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
+		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), hadoop.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
 	}
 }
 

@@ -77,7 +77,7 @@ func (f files) compared(ctx context.Context) (a answers, err error) {
 
 // compile returns a function that runs HadoopFiles with an input and arguments.
 func (f files) compile(ctx context.Context) (func(stdin string, args ...string) (string, error), error) {
-	jars, err := classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
+	jars, err := minicluster.Classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
 	if err != nil {
 		return nil, err
 	}

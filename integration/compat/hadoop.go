@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/quernmr/quern/integration/cache"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
@@ -34,7 +33,7 @@ func (h hadoop) recorded(what, file string) func(context.Context) (answers, erro
 
 // ask returns the output of Recorder.java. Its input is the recorded file, if that exists.
 func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
-	jars, err := classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:")
+	jars, err := minicluster.Classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:")
 	if err != nil {
 		return "", err
 	}
@@ -57,39 +56,4 @@ func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 		return "", fmt.Errorf("run Recorder.java %s: %w\n%s", what, err, stderr.Bytes())
 	}
 	return stdout.String(), nil
-}
-
-// classpath returns HDFS's jars and those of artifacts. An artifact that ends in a colon has the version of HDFS.
-func classpath(ctx context.Context, artifacts ...string) (string, error) {
-	jars, err := minicluster.Fetch(ctx)
-	if err != nil {
-		return "", err
-	}
-	common, err := filepath.Glob(filepath.Join(jars.Dir(), "jars", "hadoop-common-*.jar"))
-	if err != nil {
-		return "", err
-	}
-	if len(common) != 1 {
-		return "", fmt.Errorf("%s has %d jars of hadoop-common, want 1: remove the directory", jars.Dir(), len(common))
-	}
-	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(common[0]), "hadoop-common-"), ".jar")
-	path := filepath.Join(jars.Dir(), "jars", "*")
-	for _, artifact := range artifacts {
-		if strings.HasSuffix(artifact, ":") {
-			artifact += version
-		}
-		dir, err := cache.Dir("maven", artifact, func(dir string) error {
-			cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
-			cmd.Dir = dir // without a pom.xml
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%w: %s: %w\n%s", minicluster.ErrUnavailable, strings.Join(cmd.Args, " "), err, out)
-			}
-			return nil
-		})
-		if err != nil {
-			return "", err
-		}
-		path += ":" + filepath.Join(dir, "*")
-	}
-	return path, nil
 }

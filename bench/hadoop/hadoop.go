@@ -1,0 +1,143 @@
+// Package hadoop compares embedded jobs with the same jobs on Hadoop's local runner, which gets as many map and reduce
+// tasks at a time as Quern has slots. The processes alternate, and their part files must be equal.
+package hadoop
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+)
+
+type bench struct {
+	*testbed.Bench
+	classpath string
+}
+
+// artifacts are the jars of the local runner and of the examples, beside those of HDFS.
+func artifacts() []string {
+	names := []string{
+		"hadoop-mapreduce-client-core", "hadoop-mapreduce-client-common", "hadoop-mapreduce-client-jobclient", "hadoop-mapreduce-examples",
+		"hadoop-yarn-api", "hadoop-yarn-common", "hadoop-yarn-client",
+	}
+	for i, name := range names {
+		names[i] = "org.apache.hadoop:" + name + ":"
+	}
+	return names
+}
+
+// Section declares the flags and parts.
+func Section() testbed.Section {
+	b := &bench{}
+	columns := []string{"job", "Quern", "Hadoop", "Hadoop ÷ Quern", "target"}
+	return testbed.Section{
+		Name: "hadoop", About: "embedded jobs compared with Hadoop's local runner; needs Java and Maven",
+		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
+		Programs: []string{"examples/wordcount", "bench/hadoop/sequencewords"},
+		Open:     b.prepare,
+		Parts: []testbed.Part{
+			{Name: "word count of text", Columns: columns, Measure: func() error { return b.words("text", "wordcount", "", "–") }},
+			{Name: "word count of bzip2", Columns: columns, Measure: func() error { return b.words("text.bz2", "wordcount", "", "≥ 3") }},
+			{Name: "word count of a SequenceFile", Columns: columns, Measure: func() error {
+				return b.words("sequence", "sequencewords", "SequenceFileInputFormat", "≥ 6")
+			}},
+		},
+	}
+}
+
+// prepare writes the inputs. They have size bytes before compression.
+func (b *bench) prepare(base *testbed.Bench) (err error) {
+	b.Bench = base
+	if b.classpath, err = minicluster.Classpath(b.Ctx, artifacts()...); err != nil {
+		return err
+	}
+	if err := input.Text(b.Path("text"), b.Bytes); err != nil {
+		return err
+	}
+	if _, err := os.Stat(b.Path("text.bz2")); err != nil {
+		if out, err := exec.CommandContext(b.Ctx, "bzip2", "-k", b.Path("text")).CombinedOutput(); err != nil {
+			return fmt.Errorf("bzip2: %w: %s", err, out)
+		}
+	}
+	if _, err := os.Stat(b.Path("sequence")); err == nil {
+		return nil
+	}
+	_, err = testbed.Timed(b.quern("sequencewords", "text", "sequence", "-make", "-D", "mapreduce.output.fileoutputformat.compress=true",
+		"-D", "mapreduce.output.fileoutputformat.compress.type=BLOCK", "-D", "mapreduce.output.fileoutputformat.compress.codec=deflate"))
+	return err
+}
+
+func (b *bench) quern(program, in, out string, args ...string) *exec.Cmd {
+	args = append([]string{"-input", b.Path(in), "-output", b.Path(out), "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
+	return exec.CommandContext(b.Ctx, b.Program(program), args...)
+}
+
+// hadoop is Hadoop's example wordcount.
+func (b *bench) hadoop(in, out, format string) *exec.Cmd {
+	properties := map[string]string{
+		"mapreduce.framework.name": "local", "mapreduce.local.map.tasks.maximum": fmt.Sprint(b.Cores), "mapreduce.local.reduce.tasks.maximum": fmt.Sprint(b.Cores),
+		"mapreduce.job.reduces": fmt.Sprint(b.Cores), "hadoop.tmp.dir": b.Path("hadoop-tmp"),
+	}
+	if format != "" {
+		properties["mapreduce.job.inputformat.class"] = "org.apache.hadoop.mapreduce.lib.input." + format
+	}
+	args := []string{"-Xmx4g", "-cp", b.classpath, "org.apache.hadoop.examples.WordCount"}
+	for name, value := range properties { // in any order
+		args = append(args, "-D", name+"="+value)
+	}
+	return exec.CommandContext(b.Ctx, "java", append(args, "file://"+b.Path(in), "file://"+b.Path(out))...)
+}
+
+// words alternates two word counts.
+func (b *bench) words(in, program, format, target string) error {
+	if err := testbed.WarmCache(b.Path(in)); err != nil {
+		return err
+	}
+	ours := b.quern(program, in, "out-quern", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
+	times, err := testbed.Alternate(0, b.Runs, b.timed(ours, "out-quern"), b.timed(b.hadoop(in, "out-hadoop", format), "out-hadoop"))
+	if err != nil {
+		return err
+	}
+	if err := b.same(); err != nil {
+		return err
+	}
+	quern, peer := testbed.Median(times[0]), testbed.Median(times[1])
+	testbed.Row(program+" of "+in, testbed.Speed(b.Bytes, quern), testbed.Speed(b.Bytes, peer), testbed.Ratio(peer, quern), target)
+	return nil
+}
+
+// timed times a copy of a whole process from a clean start.
+func (b *bench) timed(job *exec.Cmd, out string) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		if err := os.RemoveAll(b.Path(out)); err != nil {
+			return 0, err
+		}
+		unix.Sync() // exclude the dirty pages of earlier runs
+		return testbed.Timed(exec.CommandContext(b.Ctx, job.Path, job.Args[1:]...))
+	}
+}
+
+// same compares the part files.
+func (b *bench) same() error {
+	parts, err := filepath.Glob(b.Path("out-quern/part-*"))
+	if err == nil && len(parts) != b.Cores {
+		err = fmt.Errorf("%d part files, want %d", len(parts), b.Cores)
+	}
+	for _, ours := range parts {
+		theirs := b.Path(filepath.Join("out-hadoop", filepath.Base(ours)))
+		if printed, differ := exec.CommandContext(b.Ctx, "cmp", ours, theirs).CombinedOutput(); differ != nil {
+			err = errors.Join(err, fmt.Errorf("output differs: %w\n%s", differ, bytes.TrimSpace(printed)))
+		}
+	}
+	return err
+}
