@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"testing"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -172,4 +173,105 @@ func BenchmarkReduce(b *testing.B) {
 func BenchmarkReduceFold(b *testing.B) {
 	b.ReportAllocs()
 	runReduce(b, Fold(wordPairs(), Sum), b.N)
+}
+
+// ledger is a record without methods, ledgerFields the same with a method Fields.
+type ledger struct {
+	User  string
+	Day   int64
+	Total float64
+	Shop  string
+	Count int32
+	Paid  bool
+}
+
+type ledgerFields ledger
+
+func (v *ledgerFields) Fields(f *Fields) {
+	f.String(&v.User)
+	f.Int64(&v.Day)
+	f.Float64(&v.Total)
+	f.String(&v.Shop)
+	f.Int32(&v.Count)
+	f.Bool(&v.Paid)
+}
+
+// ledgerCodec is written by hand for ledger, with the same bytes.
+func ledgerCodec() *Codec[ledger] {
+	return &Codec[ledger]{
+		Name: "ledger",
+		Append: func(dst []byte, v ledger) []byte {
+			dst = appendEscaped(dst, bytesOf(v.User))
+			dst = binary.BigEndian.AppendUint64(dst, uint64(v.Day)^sign64)
+			dst = binary.BigEndian.AppendUint64(dst, orderFloat64(float64bits(v.Total)))
+			dst = appendEscaped(dst, bytesOf(v.Shop))
+			dst = binary.BigEndian.AppendUint32(dst, uint32(v.Count)^sign32)
+			return appendBool(dst, v.Paid)
+		},
+		Decode: func(src []byte) (v ledger, err error) {
+			d := &decoder{keep: true}
+			v.User, src = stringCodec.decodeNested(d, src)
+			if d.err != nil || len(src) < 16 {
+				return v, errTruncated
+			}
+			v.Day = int64(binary.BigEndian.Uint64(src) ^ sign64)
+			v.Total = math.Float64frombits(unorderFloat64(binary.BigEndian.Uint64(src[8:])))
+			v.Shop, src = stringCodec.decodeNested(d, src[16:])
+			if d.err != nil || len(src) != 5 || src[4] > 1 {
+				return v, errTruncated
+			}
+			v.Count, v.Paid = int32(binary.BigEndian.Uint32(src)^sign32), src[4] == 1
+			return v, nil
+		},
+	}
+}
+
+func ledgerOf(i int) ledger {
+	return ledger{someWords[i%2000], int64(i), float64(i), "a shop in town", int32(i), i%2 == 0}
+}
+
+// BenchmarkLedger compares a struct without methods with hand-written code.
+func BenchmarkLedger(b *testing.B) {
+	byHand, err := resolve(ledgerCodec())
+	if err != nil {
+		b.Fatal(err)
+	}
+	d := &decoder{keep: true}
+	byHand.decode = func(_ *decoder, src []byte) (v ledger) { // as Decode above, with one decoder
+		v.User, src = stringCodec.decodeNested(d, src)
+		v.Day = int64(binary.BigEndian.Uint64(src) ^ sign64)
+		v.Total = math.Float64frombits(unorderFloat64(binary.BigEndian.Uint64(src[8:])))
+		v.Shop, src = stringCodec.decodeNested(d, src[16:])
+		v.Count, v.Paid = int32(binary.BigEndian.Uint32(src)^sign32), src[4] == 1
+		return v
+	}
+	benchCodec(b, "hand", byHand, ledgerOf)
+	benchCodec(b, "fields", must[ledgerFields](nil), func(i int) ledgerFields { return ledgerFields(ledgerOf(i)) })
+	benchCodec(b, "layout", must[ledger](nil), ledgerOf)
+	b.Run("emit/hand", func(b *testing.B) {
+		runMap(b, emitting(b.N, func(i int) (string, ledger) { return someWords[i%2000], ledgerOf(i) }).Codecs(nil, ledgerCodec()))
+	})
+	b.Run("emit/fields", func(b *testing.B) {
+		benchMap(b, false, func(i int) (string, ledgerFields) { return someWords[i%2000], ledgerFields(ledgerOf(i)) })
+	})
+	b.Run("emit/layout", func(b *testing.B) {
+		benchMap(b, false, func(i int) (string, ledger) { return someWords[i%2000], ledgerOf(i) })
+	})
+}
+
+func benchCodec[T any](b *testing.B, name string, c *codec[T], of func(i int) T) {
+	b.Run("encode/"+name, func(b *testing.B) {
+		var buf []byte
+		for i := range b.N {
+			c.encode(&buf, of(i))
+		}
+	})
+	b.Run("decode/"+name, func(b *testing.B) {
+		src, d := c.append(nil, of(1)), &decoder{keep: true}
+		for range b.N {
+			if _, err := read(c, d, src); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
