@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Fields visits the fields of your own type, so that you can use it as key or value.
+// Fields visits the fields of your own type, if it is not encoded as the struct that it is:
+// in another order, without a field in some values, or with fields that are not exported.
 // Give the type a method with a pointer receiver that lists pointers to the
 // receiver's fields in key order, and does nothing else:
 //

@@ -42,6 +42,7 @@ type layout struct {
 type part struct {
 	kind   partKind
 	offset uintptr
+	size   int          // bytes of the encoding of a scalar
 	n      int          // bytes of a partRaw, elements of an array
 	t      reflect.Type // in memory
 	elem   *layout      // of what it contains
@@ -128,6 +129,7 @@ func (b *layoutBuilder) add(l *layout, forms *[]string, t reflect.Type, at part,
 		at.kind, size, form, l.equal = partTime, timeSize, "time", false
 	case scalarSizes[kind] > 0:
 		size = scalarSizes[kind]
+		at.size = size
 	case kind == reflect.String:
 	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		at.kind, form = partBytes, "[]uint8"
@@ -167,7 +169,7 @@ func isDesc(t reflect.Type) bool {
 	return t.PkgPath() == own.PkgPath() && strings.HasPrefix(t.Name(), "Desc[")
 }
 
-// fields makes a part whose type has a method Fields.
+// fields makes the part of a type with a method Fields.
 func (b *layoutBuilder) fields(l *layout, p *part, path string) (form string, err error) {
 	v := reflect.New(p.t)
 	f, _, err := examineFields(v.Interface().(fielder), v.UnsafePointer(), p.t)
@@ -262,7 +264,7 @@ func (b *layoutBuilder) fieldsOf(l *layout, forms *[]string, t reflect.Type, at 
 		case tagged && tag != "desc":
 			err = fmt.Errorf("%s: tag mapreduce:%s is unknown: only %q and %q have a meaning", path, strconv.Quote(tag), "-", "desc")
 		case !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct):
-			err = fmt.Errorf("%s: the field is not exported: export it, leave it out with the tag `mapreduce:\"-\"`, or give *%s a method Fields(*mapreduce.Fields)", path, t)
+			err = fmt.Errorf("%s: a field that is not exported has no encoding: export it, leave it out with the tag `mapreduce:\"-\"`, or give *%s a method Fields(*mapreduce.Fields)", path, t)
 		case tagged:
 			err = b.descending(l, forms, field.Type, part, path)
 		default:
@@ -333,11 +335,12 @@ func layoutCodec[T any]() (*codec[T], error) {
 		c.name, c.form = c.name+"{"+l.form+"}", "fields{"+l.form+"}"
 	}
 	c.decode = func(d *decoder, src []byte) T {
-		v, rest := get(d, src)
-		if len(rest) > 0 {
+		var zero T
+		*value = zero
+		if rest := l.get(d, src, at); len(rest) > 0 {
 			d.fail(errTrailing)
 		}
-		return v
+		return *value
 	}
 	var buf []byte
 	c.hash = func(v T) int32 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -160,7 +159,10 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 	for i := range l.parts {
 		p := &l.parts[i]
 		at := unsafe.Add(at, p.offset)
-		size := 0
+		if len(src) < p.size {
+			d.fail(errTruncated)
+			return nil
+		}
 		switch p.kind {
 		case partString:
 			var content []byte
@@ -168,77 +170,48 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 				return nil
 			}
 			*(*string)(at) = d.string(content)
-		case partInt64, partInt, partUint64, partUint, partFloat64:
-			if size = 8; len(src) < size {
-				break
-			}
-			get8Bytes(p.kind, binary.BigEndian.Uint64(src), at)
-		case partInt32, partUint32, partFloat32:
-			if size = 4; len(src) < size {
-				break
-			}
-			get4Bytes(p.kind, binary.BigEndian.Uint32(src), at)
-		case partInt16, partUint16:
-			if size = 2; len(src) < size {
-				break
-			}
-			if n := binary.BigEndian.Uint16(src); p.kind == partInt16 {
-				*(*uint16)(at) = n ^ sign16
-			} else {
-				*(*uint16)(at) = n
-			}
-		case partInt8, partUint8:
-			if size = 1; len(src) < size {
-				break
-			}
-			if *(*uint8)(at) = src[0]; p.kind == partInt8 {
-				*(*uint8)(at) ^= sign8
+		case partInt64:
+			*(*uint64)(at) = binary.BigEndian.Uint64(src) ^ sign64
+		case partInt:
+			*(*int)(at) = int(binary.BigEndian.Uint64(src) ^ sign64)
+		case partUint64:
+			*(*uint64)(at) = binary.BigEndian.Uint64(src)
+		case partUint:
+			*(*uint)(at) = uint(binary.BigEndian.Uint64(src))
+		case partFloat64:
+			*(*uint64)(at) = unorderFloat64(binary.BigEndian.Uint64(src))
+		case partFloat32:
+			*(*uint32)(at) = unorderFloat32(binary.BigEndian.Uint32(src))
+		case partInt32:
+			*(*uint32)(at) = binary.BigEndian.Uint32(src) ^ sign32
+		case partUint32:
+			*(*uint32)(at) = binary.BigEndian.Uint32(src)
+		case partInt16:
+			*(*uint16)(at) = binary.BigEndian.Uint16(src) ^ sign16
+		case partUint16:
+			*(*uint16)(at) = binary.BigEndian.Uint16(src)
+		case partInt8:
+			*(*uint8)(at) = src[0] ^ sign8
+		case partUint8:
+			*(*uint8)(at) = src[0]
+		case partBool:
+			if *(*bool)(at) = src[0] == 1; src[0] > 1 {
+				d.fail(errInvalid)
+				return nil
 			}
 		default:
 			if src = p.get(d, src, at); d.err != nil {
 				return nil
 			}
 		}
-		if len(src) < size {
-			d.fail(errTruncated)
-			return nil
-		}
-		src = src[size:]
+		src = src[p.size:]
 	}
 	return src
 }
 
-func get8Bytes(kind partKind, n uint64, at unsafe.Pointer) {
-	switch kind {
-	case partInt64:
-		*(*uint64)(at) = n ^ sign64
-	case partInt:
-		*(*int)(at) = int(n ^ sign64)
-	case partUint64:
-		*(*uint64)(at) = n
-	case partUint:
-		*(*uint)(at) = uint(n)
-	default:
-		*(*float64)(at) = math.Float64frombits(unorderFloat64(n))
-	}
-}
-
-func get4Bytes(kind partKind, n uint32, at unsafe.Pointer) {
-	switch kind {
-	case partInt32:
-		*(*uint32)(at) = n ^ sign32
-	case partUint32:
-		*(*uint32)(at) = n
-	default:
-		*(*float32)(at) = math.Float32frombits(unorderFloat32(n))
-	}
-}
-
-// get decodes a part that is no number.
+// get decodes a part that is not scalar.
 func (p *part) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 	switch p.kind {
-	case partBool:
-		*(*bool)(at), src = decodeBool(d, src)
 	case partBytes:
 		var b []byte
 		if b, src = bytesCodec.decodeNested(d, src); len(b) > 0 {

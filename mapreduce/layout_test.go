@@ -337,7 +337,7 @@ func TestLayoutRefused(t *testing.T) {
 	of := func(t reflect.Type) error { _, _, err := layoutOf(t); return err }
 	refused(of(reflect.TypeFor[tree]()), "tree.Left: mapreduce.tree contains itself")
 	refused(of(reflect.TypeFor[forest]()), "forest[]: mapreduce.forest contains itself")
-	refused(of(reflect.TypeFor[hidden]()), "hidden.Addr.addr: the field is not exported: export it")
+	refused(of(reflect.TypeFor[hidden]()), "hidden.Addr.addr: a field that is not exported has no encoding")
 	refused(of(reflect.TypeFor[tagged]()), `tagged.N: tag mapreduce:"asc" is unknown`)
 	refused(of(reflect.TypeFor[byDay]()), "byDay.Days[key]: time.Time cannot be in the key of a map")
 	refused(of(reflect.TypeFor[nothing]()), "nothing: no field of mapreduce.nothing is encoded")
@@ -352,8 +352,8 @@ func TestLayoutRefused(t *testing.T) {
 		"job j: key of pairs: in mapreduce.Pair[string", "order2.Lines[].Price: a map has no order")
 }
 
-// TestLayoutText: the text of a struct has its fields between tabs. What contains other
-// values is JSON.
+// TestLayoutText: the text of a struct has its fields between tabs. Parts with
+// several values are JSON.
 func TestLayoutText(t *testing.T) {
 	n := int64(5)
 	day := time.Date(2026, 2, 3, 4, 5, 6, 7_000_000, time.FixedZone("", 3600))
@@ -445,29 +445,6 @@ func TestPairCodec(t *testing.T) {
 			t.Errorf("%v: %v", out, err)
 		}
 	}
-}
-
-// FuzzLayout: no bytes make a decoder of a layout panic or take much memory, and a decoded
-// value encodes to the same bytes again.
-func FuzzLayout(f *testing.F) {
-	c, _ := derive[map[string][]Desc[string]]()
-	f.Add(c.append(nil, map[string][]Desc[string]{"a": {Descending("b"), Descending("")}, "c": nil}))
-	f.Add(bytes.Repeat([]byte{1}, 50))
-	f.Add(bytes.Repeat([]byte{1, 0}, 50))
-	f.Add(bytes.Repeat([]byte{1, 0xff}, 50))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		fuzzOne[[]string](t, src)
-		fuzzOne[[]struct{}](t, src)
-		fuzzOne[[]int64](t, src)
-		fuzzOne[[]Desc[string]](t, src)
-		fuzzOne[[]Desc[[]Desc[Desc[string]]]](t, src)
-		fuzzOne[map[string][]Desc[string]](t, src)
-		fuzzOne[map[float64]map[uint8]bool](t, src)
-		fuzzOne[[]*[2][]byte](t, src)
-		fuzzOne[sale](t, src)
-		fuzzOne[time.Time](t, src)
-		fuzzOne[listed](t, src)
-	})
 }
 
 // TestDescendingElements: memory for a list of descending elements grows as the list does.
