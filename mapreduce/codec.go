@@ -21,6 +21,8 @@ type Codec[T any] struct {
 	Hash func(v T) int32
 	// Text appends v as Text prints it; nil: as fmt.Append does.
 	Text func(dst []byte, v T) []byte
+
+	parts partCodecs[T] // of PairCodec
 }
 
 // codec encodes values of one type. It has two forms of encoding, both with the order
@@ -32,6 +34,8 @@ type codec[T any] struct {
 	name string // of the type, in the job's description
 	form string // the encoding, for data that other programs read; the same for all types with it
 	null bool   // encoded as no bytes and printed as nothing
+
+	noOrder error // names a part that has no order, so that the type is no key; nil: bytes have the order of the values
 
 	view   func(v T) []byte             // the terminal form without a copy; nil: use append
 	append func(dst []byte, v T) []byte // terminal form
@@ -62,10 +66,15 @@ var (
 // decoder is the state of decoding one stream of keys or values.
 type decoder struct {
 	keep    bool   // copy strings, because the decoded bytes may change
+	own     bool   // copy []byte too, because values outlive the record
 	arena   []byte // the free rest of a block for copied strings
 	scratch []byte // bytes that decoding rewrites, valid until the next record
+	flipped []flip // what inverted has rewritten
 	err     error  // the first one
 }
+
+// begin prepares for another record.
+func (d *decoder) begin() { d.scratch, d.flipped = d.scratch[:0], d.flipped[:0] }
 
 func (d *decoder) fail(err error) {
 	if d.err == nil {
@@ -75,7 +84,7 @@ func (d *decoder) fail(err error) {
 
 // read decodes one terminal encoding. The error names the type.
 func read[T any](c *codec[T], d *decoder, src []byte) (T, error) {
-	d.scratch = d.scratch[:0]
+	d.begin()
 	v := c.decode(d, src)
 	if d.err != nil {
 		return v, fmt.Errorf("decode %s from %d bytes: %w", c.name, len(src), d.err)
@@ -85,7 +94,7 @@ func read[T any](c *codec[T], d *decoder, src []byte) (T, error) {
 
 // readNested decodes the nested encoding at the start of src.
 func readNested[T any](c *codec[T], d *decoder, src []byte) (v T, rest []byte, err error) {
-	d.scratch = d.scratch[:0]
+	d.begin()
 	v, rest = c.decodeNested(d, src)
 	if d.err != nil {
 		return v, nil, fmt.Errorf("decode %s from %d bytes: %w", c.name, len(src), d.err)
@@ -117,6 +126,14 @@ func (d *decoder) string(b []byte) string {
 	s := unsafe.String(&d.arena[0], n)
 	d.arena = d.arena[n:]
 	return s
+}
+
+// bytes returns b, or a copy if values outlive the record.
+func (d *decoder) bytes(b []byte) []byte {
+	if !d.own || len(b) == 0 {
+		return b[:len(b):len(b)]
+	}
+	return unsafe.Slice(unsafe.StringData(d.string(b)), len(b))
 }
 
 // derivable is implemented by this package's generic types, which build their codecs.
@@ -176,7 +193,11 @@ func derive[T any]() (*codec[T], error) {
 			return cast[T](nullCodec), nil
 		}
 	}
-	return nil, fmt.Errorf("type %s has no encoding: give *%s a method Fields(*mapreduce.Fields), or the pairs a Codec", t, t)
+	c, err := layoutCodec[T]()
+	if err != nil {
+		return nil, fmt.Errorf("%w, or give the pairs a Codec", err)
+	}
+	return c, nil
 }
 
 // cast converts the codec of an underlying type U to one for T. They differ only in the
@@ -191,6 +212,9 @@ func cast[T, U any](c codec[U]) *codec[T] {
 func resolve[T any](custom *Codec[T]) (*codec[T], error) {
 	if custom == nil {
 		return derive[T]()
+	}
+	if custom.parts != nil {
+		return custom.parts.resolve()
 	}
 	t := reflect.TypeFor[T]().String()
 	if custom.Name == "" || custom.Append == nil || custom.Decode == nil {

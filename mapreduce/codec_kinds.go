@@ -183,11 +183,14 @@ var (
 	bytesCodec = codec[[]byte]{
 		view:         func(v []byte) []byte { return v },
 		append:       func(dst []byte, v []byte) []byte { return append(dst, v...) },
-		decode:       func(_ *decoder, src []byte) []byte { return src[:len(src):len(src)] },
+		decode:       func(d *decoder, src []byte) []byte { return d.bytes(src) },
 		appendNested: appendEscaped,
-		decodeNested: func(d *decoder, src []byte) ([]byte, []byte) { return d.unescape(src) },
-		hash:         hashBytes,
-		text:         func(dst []byte, v []byte) []byte { return append(dst, v...) },
+		decodeNested: func(d *decoder, src []byte) ([]byte, []byte) {
+			content, rest := d.unescape(src)
+			return d.bytes(content), rest
+		},
+		hash: hashBytes,
+		text: func(dst []byte, v []byte) []byte { return append(dst, v...) },
 	}
 )
 
@@ -302,12 +305,29 @@ func (d *decoder) unescape(src []byte) (content, rest []byte) {
 	return d.scratch[start:len(d.scratch):len(d.scratch)], rest
 }
 
-// inverted returns src with every bit inverted, in scratch.
+// flip is a range of bytes up to the end of a buffer, and the same range inverted.
+type flip struct {
+	end     *byte // the last byte
+	flipped []byte
+}
+
+// inverted returns src with every bit inverted, in scratch. It inverts the rest of a
+// buffer once, however many values of a slice are in descending order.
 func (d *decoder) inverted(src []byte) []byte {
+	if len(src) == 0 {
+		return nil
+	}
+	end := &src[len(src)-1]
+	for _, f := range d.flipped {
+		if f.end == end && len(src) <= len(f.flipped) {
+			return f.flipped[len(f.flipped)-len(src):]
+		}
+	}
 	start := len(d.scratch)
 	d.scratch = append(d.scratch, src...)
 	b := d.scratch[start:len(d.scratch):len(d.scratch)]
 	invert(b)
+	d.flipped = append(d.flipped, flip{end, b})
 	return b
 }
 

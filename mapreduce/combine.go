@@ -63,33 +63,14 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 	}
 }
 
-// folding returns a function that folds the values of a group.
-func folding[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
-	if pointerFree(reflect.TypeFor[V]()) {
-		return valueFold(c, f)
-	}
-	return encodedFold(c, f)
-}
-
-// foldGroups emits one record for every group. A single value passes unchanged.
-func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit func(key, value []byte) error) error {
-	for g.nextGroup() {
-		g.next()
-		value, err := fold(g)
-		if err == nil && g.in.Err() == nil {
-			err = emit(g.key, value)
-		}
-		if err != nil {
-			return t.end(g.readErr, err)
-		}
-	}
-	return t.end(g.readErr, nil)
-}
-
-// valueFold folds a group of values without pointers. The group's first record is
+// folding returns a function that folds the values of a group. The group's first record is
 // current; the returned encoding is valid until the next group.
-func valueFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
-	d := &decoder{}
+//
+// The intermediate result stays decoded, so a value that grows is encoded once. Values with
+// pointers get memory of their own, because the result may point into them.
+func folding[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
+	own := !pointerFree(reflect.TypeFor[V]())
+	d := &decoder{keep: own, own: own}
 	var first, buf []byte
 	return func(g *groups) ([]byte, error) {
 		first = append(first[:0], g.in.Value()...)
@@ -107,25 +88,17 @@ func valueFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, erro
 	}
 }
 
-// encodedFold folds values that may point into the decoded bytes: it encodes the
-// intermediate result before it reads the next record.
-func encodedFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
-	da, db := &decoder{}, &decoder{}
-	var sum, next, buf []byte
-	return func(g *groups) ([]byte, error) {
-		sum = append(sum[:0], g.in.Value()...)
-		for g.next() {
-			a, err := read(c, da, sum)
-			if err != nil {
-				return nil, err
-			}
-			b, err := read(c, db, g.in.Value())
-			if err != nil {
-				return nil, err
-			}
-			next = append(next[:0], c.encode(&buf, f(a, b))...) // the encoding may be a view of sum
-			sum, next = next, sum
+// foldGroups emits one record for every group. A single value passes unchanged.
+func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit func(key, value []byte) error) error {
+	for g.nextGroup() {
+		g.next()
+		value, err := fold(g)
+		if err == nil && g.in.Err() == nil {
+			err = emit(g.key, value)
 		}
-		return sum, nil
+		if err != nil {
+			return t.end(g.readErr, err)
+		}
 	}
+	return t.end(g.readErr, nil)
 }

@@ -1,12 +1,13 @@
 package mapreduce
 
 import (
+	"fmt"
 	"reflect"
-	"strings"
 	"unsafe"
 )
 
-// Fields visits the fields of your own type, so that you can use it as key or value.
+// Fields visits the fields of your own type, if it is not encoded as the struct that it is:
+// in another order, without a field in some values, or with fields that are not exported.
 // Give the type a method with a pointer receiver that lists pointers to the
 // receiver's fields in key order, and does nothing else:
 //
@@ -26,13 +27,22 @@ type Fields struct {
 	d    *decoder
 	hash int32
 	n    int // fields visited
+	vals []fieldLayout
 
 	// For fieldsExamine:
 	value   span
 	listed  map[span]bool
 	skipped []span
 	names   []string
+	noOrder error
 	err     error
+}
+
+// fieldLayout is the layout of a field that [Fields.Value] lists.
+type fieldLayout struct {
+	t      reflect.Type // a pointer to the field's type
+	layout *layout
+	buf    []byte
 }
 
 type fielder interface{ Fields(f *Fields) }
@@ -82,6 +92,59 @@ func (f *Fields) Uint64(p *uint64)   { field(f, p, &uint64Codec) }
 func (f *Fields) Float32(p *float32) { field(f, p, &float32Codec) }
 func (f *Fields) Float64(p *float64) { field(f, p, &float64Codec) }
 
+// Value lists a field of any type that needs no method, such as a slice or a struct. p is a
+// pointer to it.
+func (f *Fields) Value(p any) {
+	desc := f.desc
+	f.desc = false
+	f.n++
+	if f.mode == fieldsExamine {
+		f.listValue(p, desc)
+		return
+	}
+	v, at := f.layoutOf(p), reflect.ValueOf(p).UnsafePointer()
+	switch f.mode {
+	case fieldsEncode:
+		start := len(f.buf)
+		f.buf = v.layout.put(f.buf, at)
+		if desc {
+			invert(f.buf[start:])
+		}
+	case fieldsDecode:
+		switch {
+		case f.d.err != nil:
+		case desc:
+			rest := v.layout.get(f.d, f.d.inverted(f.buf), at)
+			f.buf = f.buf[len(f.buf)-len(rest):]
+		default:
+			f.buf = v.layout.get(f.d, f.buf, at)
+		}
+	case fieldsText:
+		if f.n > 1 {
+			f.buf = append(f.buf, '\t')
+		}
+		f.buf = v.layout.text(f.buf, at)
+	case fieldsHash:
+		f.hash = 31*f.hash + v.layout.hash(&v.buf, at)
+	}
+}
+
+// layoutOf returns the layout of the field that is visited, and makes it at first use.
+func (f *Fields) layoutOf(p any) *fieldLayout {
+	for len(f.vals) < f.n {
+		f.vals = append(f.vals, fieldLayout{})
+	}
+	v := &f.vals[f.n-1]
+	if t := reflect.TypeOf(p); v.t != t {
+		l, _, err := layoutOf(t.Elem())
+		if err != nil {
+			panic(fmt.Sprintf("Fields lists another field than for the zero value: %v", err))
+		}
+		*v = fieldLayout{t: t, layout: l}
+	}
+	return v
+}
+
 func field[T any](f *Fields, p *T, c *codec[T]) {
 	desc := f.desc
 	f.desc = false
@@ -120,7 +183,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 func fieldsCodec[T any]() (*codec[T], error) {
 	at := new(T)
 	visit := any(at).(fielder)
-	name, err := examineFields(visit, unsafe.Pointer(at), reflect.TypeFor[T]())
+	examined, name, err := examineFields(visit, unsafe.Pointer(at), reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +205,8 @@ func fieldsCodec[T any]() (*codec[T], error) {
 	}
 	return &codec[T]{
 		name:         name,
-		form:         "fields" + name[strings.LastIndexByte(name, '{'):],
+		form:         examined.form(),
+		noOrder:      examined.noOrder,
 		append:       put,
 		appendNested: put,
 		decodeNested: get,

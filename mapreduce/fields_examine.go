@@ -17,28 +17,31 @@ func (s span) contains(other span) bool {
 
 // examineFields calls a type's method Fields on the zero value, to check that it lists
 // every field.
-func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name string, err error) {
+func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (f *Fields, name string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
 		}
 	}()
-	f := &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
+	f = &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
 	visit.Fields(f)
 	missing := f.missing(t, f.value.at, "")
 	switch {
 	case f.err != nil:
-		return "", fmt.Errorf("method Fields of %s: %w", t, f.err)
+		return nil, "", fmt.Errorf("method Fields of %s: %w", t, f.err)
 	case f.n == 0:
-		return "", fmt.Errorf("method Fields of %s lists no field", t)
+		return nil, "", fmt.Errorf("method Fields of %s lists no field", t)
 	case f.desc:
-		return "", fmt.Errorf("method Fields of %s calls Desc after the last field", t)
+		return nil, "", fmt.Errorf("method Fields of %s calls Desc after the last field", t)
 	case len(missing) > 0:
-		return "", fmt.Errorf("method Fields of %s leaves out %s: %slist every field, or exclude one from the encoding with f.Skip(&x.%s)",
+		return nil, "", fmt.Errorf("method Fields of %s leaves out %s: %slist every field, or exclude one from the encoding with f.Skip(&x.%s)",
 			t, strings.Join(missing, ", "), f.embeddedHint(t), missing[0])
 	}
-	return t.String() + "{" + strings.Join(f.names, ",") + "}", nil
+	return f, t.String() + "{" + strings.Join(f.names, ",") + "}", nil
 }
+
+// form is the encoding of the listed fields.
+func (f *Fields) form() string { return "fields{" + strings.Join(f.names, ",") + "}" }
 
 // list records a listed field while the method is examined.
 func (f *Fields) list(field span, kind string, desc bool) {
@@ -50,6 +53,24 @@ func (f *Fields) list(field span, kind string, desc bool) {
 		f.err = fmt.Errorf("field %d (%s) is outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
 	}
 	f.listed[field] = true
+}
+
+// listValue records a field of [Fields.Value] while the method is examined.
+func (f *Fields) listValue(p any, desc bool) {
+	v := reflect.ValueOf(p)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		f.err = fmt.Errorf("Value needs a pointer to a field, got %T", p)
+		return
+	}
+	l, noOrder, err := layoutOf(v.Type().Elem())
+	if err != nil {
+		f.err = err
+		return
+	}
+	if f.noOrder == nil {
+		f.noOrder = noOrder
+	}
+	f.list(span{v.Pointer(), v.Type().Elem().Size()}, l.form, desc)
 }
 
 // skip records a skipped field while the method is examined.

@@ -31,7 +31,7 @@
 //     with state across keys, [ReduceAll]; two kinds of values, [Join] (for three, join
 //     twice); only sort, [Sort].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
-//   - Compose keys: [PairOf], [Descending], or a type with [Fields].
+//   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
 //   - Write: [Format]; more than one output, [Write].
 //   - Counters, status, properties, side files: [Task].
 //   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
@@ -95,8 +95,13 @@
 // # Types
 //
 // Keys and values are string, bool, the integers, the floats, []byte, struct{} (no
-// data), types defined from these, [Pair], [Desc], and any type T if *T has a method
-// Fields. Other types need a [Codec].
+// data), time.Time, types defined from these, [Pair], [Desc], any type T if *T has a method
+// Fields, and structs, slices, arrays, maps and pointers of these. A map is no part of a
+// key. Other types need a [Codec].
+//
+// Fields of a struct are exported; the tag mapreduce:"-" leaves one out, and mapreduce:"desc"
+// sorts one from high to low. An empty slice or map is decoded as nil, a time in UTC. Types
+// that contain themselves are refused.
 //
 // Keys are sorted as Go orders them: false before true, pairs and fields from left to
 // right. As in Hadoop, -0 sorts before 0, as a different key. All NaNs are one key, which
@@ -104,7 +109,8 @@
 //
 // Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that you can
 // compare part files with Hadoop's. It prints []byte unchanged, and tabs between the
-// parts of a pair and between fields. For struct{} it prints nothing, not even a tab.
+// parts of a pair and between fields. For struct{} it prints nothing, not even a tab. It
+// prints what contains other values as JSON, [N]byte in hexadecimal, and times in RFC 3339.
 //
 // A key has the same partition as with Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
 // reduces, with the hash of Hadoop's type:
@@ -114,15 +120,17 @@
 //	floats           DoubleWritable, …     low 32 of the 64 bits
 //	bool             BooleanWritable       true 0, false 1
 //	struct{}         NullWritable          0
-//	Pair, Fields     (ours)                for each part h = 31·h + hash of the part; h is 0 at first
+//	Pair, structs    (ours)                for each part h = 31·h + hash of the part; h is 0 at first
 //	Desc             (ours)                hash of its element
+//	others           (ours)                hash of the encoding, as of []byte
 //
 // # Inside
 //
 // This package compiles typed functions to functions on bytes, and package runtime runs
 // them; it schedules nothing and moves no data. Keys are encoded so that the order of
 // bytes is the order of keys: see codec_kinds.go. Values and Binary files have the same
-// encoding. No reflection runs per record. Several goroutines may compile and run one
+// encoding. A type's layout is found once by reflection; only maps need it for each record,
+// to read their entries. Several goroutines may compile and run one
 // job at once, if the author's functions allow it, but only one may build it.
 //
 // Where to look, in the order of events:
@@ -144,5 +152,6 @@
 //	                               then combine.go, after the sort
 //	records that a reduce reads    group.go
 //	encodings, hashes, text        codec.go, codec_kinds.go, pair.go, fields.go;
+//	                               layout.go: types without methods;
 //	                               internal/javatext: floats
 package mapreduce

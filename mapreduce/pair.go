@@ -20,17 +20,32 @@ type Desc[T any] struct{ V T }
 // Descending returns a Desc.
 func Descending[T any](v T) Desc[T] { return Desc[T]{V: v} }
 
-// deriveCodec encodes A in nested form, then B in the form that the pair itself has.
-func (Pair[A, B]) deriveCodec() (any, error) {
-	a, err := derive[A]()
-	if err != nil {
-		return nil, fmt.Errorf("in %s: %w", reflect.TypeFor[Pair[A, B]](), err)
-	}
-	b, err := derive[B]()
-	if err != nil {
-		return nil, fmt.Errorf("in %s: %w", reflect.TypeFor[Pair[A, B]](), err)
+// PairCodec returns the codec of a pair with codecs for its parts; nil keeps the derived one
+// of a part.
+func PairCodec[A, B any](a *Codec[A], b *Codec[B]) *Codec[Pair[A, B]] {
+	return &Codec[Pair[A, B]]{parts: pairCodecs[A, B]{a, b}}
+}
+
+// partCodecs are codecs of the parts of T.
+type partCodecs[T any] interface{ resolve() (*codec[T], error) }
+
+type pairCodecs[A, B any] struct {
+	a *Codec[A]
+	b *Codec[B]
+}
+
+func (p pairCodecs[A, B]) resolve() (*codec[Pair[A, B]], error) {
+	a, errA := resolve(p.a)
+	b, errB := resolve(p.b)
+	if err := inPair[A, B](errA, errB); err != nil {
+		return nil, err
 	}
 	return pairOf(a, b), nil
+}
+
+// deriveCodec encodes A in nested form, then B in the form that the pair itself has.
+func (Pair[A, B]) deriveCodec() (any, error) {
+	return pairCodecs[A, B]{}.resolve()
 }
 
 func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
@@ -38,6 +53,8 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 		name: "Pair[" + a.name + "," + b.name + "]",
 		form: "pair(" + a.form + "," + b.form + ")",
 		null: a.null && b.null,
+
+		noOrder: inPair[A, B](a.noOrder, b.noOrder),
 		append: func(dst []byte, v Pair[A, B]) []byte {
 			return b.append(a.appendNested(dst, v.A), v.B)
 		},
@@ -69,6 +86,16 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 	}
 }
 
+// inPair names the pair of a part without an order.
+func inPair[A, B any](parts ...error) error {
+	for _, err := range parts {
+		if err != nil {
+			return fmt.Errorf("in %s: %w", reflect.TypeFor[Pair[A, B]](), err)
+		}
+	}
+	return nil
+}
+
 // deriveCodec encodes the nested form of V with every bit inverted. Inverted terminal
 // forms would sort "a" before "ab".
 func (Desc[T]) deriveCodec() (any, error) {
@@ -90,6 +117,7 @@ func (Desc[T]) deriveCodec() (any, error) {
 		name:         "Desc[" + c.name + "]",
 		form:         "desc(" + c.form + ")",
 		null:         c.null,
+		noOrder:      c.noOrder,
 		append:       put,
 		appendNested: put,
 		decodeNested: get,

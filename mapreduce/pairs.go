@@ -162,7 +162,8 @@ func (p *Pairs[K, V]) TotalOrder() *Pairs[K, V] {
 	return p
 }
 
-// Codecs sets encodings for types from other packages; nil keeps the derived one.
+// Codecs sets encodings for types from other packages; nil keeps the derived one. See
+// [PairCodec] for parts of a pair.
 func (p *Pairs[K, V]) Codecs(k *Codec[K], v *Codec[V]) *Pairs[K, V] {
 	p.key, p.value = k, v
 	return p
@@ -187,6 +188,14 @@ func (p *Pairs[K, V]) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkOrder refuses keys without an order.
+func (p *Pairs[K, V]) checkOrder() error {
+	if c, err := resolve(p.key); err == nil && c.noOrder != nil {
+		return fmt.Errorf("key of pairs: %w, and keys are sorted", c.noOrder)
+	}
+	return nil
 }
 
 func (p *Pairs[K, V]) inputs() []*inputSpec {

@@ -113,13 +113,17 @@ var errGroupsEnded = misuse("the groups of a partition were ranged over again af
 // the partition and the group, the second part sorts the values within the group.
 func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, group G, vals iter.Seq2[S, V], emit func(KO, VO)) error) *Result[KO, VO] {
 	p = requirePairs(p, f == nil, "ReduceSorted")
+	var parts pairCodecs[G, S]
 	if p.key != nil {
-		p = p.withError("ReduceSorted needs the derived encoding of the key, but Codecs sets another")
+		var ok bool
+		if parts, ok = p.key.parts.(pairCodecs[G, S]); !ok {
+			p = p.withError("ReduceSorted needs the parts of the key: make its Codec with PairCodec")
+		}
 	}
-	s := sortedShape[G, S]()
+	s := sortedShape(parts)
 	return newResult(shaped[Pair[G, S], V]{p, s}, s.prefix, func(x *reduction[KO, VO]) error {
-		group, gd := must[G](nil), &decoder{keep: true}
-		second, sd := must[S](nil), &decoder{keep: true}
+		group, gd := must(parts.a), &decoder{keep: true}
+		second, sd := must(parts.b), &decoder{keep: true}
 		value, vd := must(p.value), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		each := func(n int64, yield func(S, V) bool) {
@@ -149,21 +153,22 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 }
 
 // sortedShape partitions and groups pairs by their first part.
-func sortedShape[G, S any]() shape[Pair[G, S]] {
+func sortedShape[G, S any](parts pairCodecs[G, S]) shape[Pair[G, S]] {
 	return shape[Pair[G, S]]{
 		key: func() *codec[Pair[G, S]] {
-			c, group := must[Pair[G, S]](nil), must[G](nil)
+			group := must(parts.a)
+			c := pairOf(group, must(parts.b))
 			c.hash = func(v Pair[G, S]) int32 { return group.hash(v.A) }
 			return c
 		},
 		prefix: func() func([]byte) (int, error) {
-			group, d := must[G](nil), &decoder{}
+			group, d := must(parts.a), &decoder{}
 			return func(key []byte) (int, error) {
 				_, rest, err := readNested(group, d, key)
 				return len(key) - len(rest), err
 			}
 		},
-		group: func() func([]byte) (string, error) { return nestedText(must[G](nil)) },
+		group: func() func([]byte) (string, error) { return nestedText(must(parts.a)) },
 	}
 }
 

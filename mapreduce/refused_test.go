@@ -1,9 +1,9 @@
 package mapreduce
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
@@ -29,13 +29,13 @@ func TestReadsInput(t *testing.T) {
 
 // TestErrorsAreReportedOnce: each error is reported once; the error for a name includes the rule.
 func TestErrorsAreReportedOnce(t *testing.T) {
-	times := Map(Lines(), func(_ *Task, _ string, emit func(time.Time, time.Time)) error { return nil })
+	addrs := Map(Lines(), func(_ *Task, _ string, emit func(netip.Addr, netip.Addr)) error { return nil })
 	for _, c := range []struct {
 		job  *Job
 		once string
 	}{
-		{Sort(times).Job("j"), "type time.Time"},
-		{MapOnly(times).Job("j"), "type time.Time"},
+		{Sort(addrs).Job("j"), "Addr.addr"},
+		{MapOnly(addrs).Job("j"), "Addr.addr"},
 		{Sort(wordPairs()).Job("a/b"), "a name has no slash"},
 		{Sort(wordPairs()).Job("_a"), "its first character is neither _ nor a dot"},
 	} {

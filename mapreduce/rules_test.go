@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/mapreduce/internal/property"
@@ -276,8 +276,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 	textCounts := counts.Job("counts")
 	textCounts.Format = Text{}
-	times := Map(Lines(), func(_ *Task, _ string, emit func(time.Time, int64)) error { return nil })
-	emitsTimes := Reduce(wordPairs(), func(_ *Task, _ string, _ iter.Seq[int64], emit func(string, time.Time)) error { return nil })
+	addrs := Map(Lines(), func(_ *Task, _ string, emit func(netip.Addr, int64)) error { return nil })
+	emitsAddrs := Reduce(wordPairs(), func(_ *Task, _ string, _ iter.Seq[int64], emit func(string, netip.Addr)) error { return nil })
 	byPair := Map(Lines(), func(_ *Task, _ string, emit func(Pair[string, int64], int64)) error { return nil })
 	sorted := func(p *Pairs[Pair[string, int64], int64]) *Job {
 		return ReduceSorted(p, func(*Task, string, iter.Seq2[int64, int64], func(string, int64)) error { return nil }).Job("j")
@@ -310,8 +310,8 @@ func TestPlanErrors(t *testing.T) {
 		"partition and cuts": {Sort(wordPairs().Partition(one).TotalOrder()).Job("j"), []string{"TotalOrder", "partition already"}},
 		"merge of parts":     {Sort(Merge(wordPairs().Combine(Sum), wordPairs())).Job("j"), []string{"Merge"}},
 		"merge of nothing":   {Sort(Merge[string, int64]()).Job("j"), []string{"Merge"}},
-		"key without codec":  {Fold(times, Sum).Job("j"), []string{"time.Time", "Fields"}},
-		"result type":        {emitsTimes.Job("j"), []string{"time.Time"}},
+		"key without codec":  {Fold(addrs, Sum).Job("j"), []string{"netip.Addr", "Fields"}},
+		"result type":        {emitsAddrs.Job("j"), []string{"netip.Addr"}},
 		"record size":        {Sort(Map(Records(0), func(*Task, []byte, func(string, int64)) error { return nil })).Job("j"), []string{"records of 0 bytes"}},
 		"input name":         {Sort(Map(NewInput("lines", twoRecords(nil)), func(*Task, string, func(string, int64)) error { return nil })).Job("j"), []string{`"lines"`}},
 		"nil map":            {Sort(Map[string, string, int64](Lines(), nil)).Job("j"), []string{"no function"}},

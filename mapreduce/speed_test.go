@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
+	"strconv"
 	"testing"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -172,4 +174,136 @@ func BenchmarkReduce(b *testing.B) {
 func BenchmarkReduceFold(b *testing.B) {
 	b.ReportAllocs()
 	runReduce(b, Fold(wordPairs(), Sum), b.N)
+}
+
+// ledger is a record without methods, ledgerFields the same with a method Fields.
+type ledger struct {
+	User  string
+	Day   int64
+	Total float64
+	Shop  string
+	Count int32
+	Paid  bool
+}
+
+type ledgerFields ledger
+
+func (v *ledgerFields) Fields(f *Fields) {
+	f.String(&v.User)
+	f.Int64(&v.Day)
+	f.Float64(&v.Total)
+	f.String(&v.Shop)
+	f.Int32(&v.Count)
+	f.Bool(&v.Paid)
+}
+
+// ledgerCodec is written by hand, with names of this API only.
+func ledgerCodec() *Codec[ledger] {
+	putString := func(dst []byte, s string) []byte { return append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
+	getString := func(src []byte) (string, []byte) {
+		n, size := binary.Uvarint(src)
+		if src = src[max(size, 0):]; size <= 0 || n > uint64(len(src)) {
+			return "", nil
+		}
+		return string(src[:n]), src[n:]
+	}
+	return &Codec[ledger]{
+		Name: "ledger",
+		Append: func(dst []byte, v ledger) []byte {
+			dst = putString(dst, v.User)
+			dst = binary.BigEndian.AppendUint64(dst, uint64(v.Day))
+			dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Total))
+			dst = putString(dst, v.Shop)
+			dst = binary.BigEndian.AppendUint32(dst, uint32(v.Count))
+			return strconv.AppendBool(dst, v.Paid)
+		},
+		Decode: func(src []byte) (v ledger, err error) {
+			if v.User, src = getString(src); len(src) < 16 {
+				return v, errTruncated
+			}
+			v.Day, v.Total = int64(binary.BigEndian.Uint64(src)), math.Float64frombits(binary.BigEndian.Uint64(src[8:]))
+			if v.Shop, src = getString(src[16:]); len(src) < 5 {
+				return v, errTruncated
+			}
+			v.Count, v.Paid = int32(binary.BigEndian.Uint32(src)), src[4] == 't'
+			return v, nil
+		},
+	}
+}
+
+// ledgerInside is the best code inside this package, with the same bytes as the layout.
+func ledgerInside() *codec[ledger] {
+	c := &codec[ledger]{name: "ledger"}
+	c.append = func(dst []byte, v ledger) []byte {
+		dst = appendEscaped(dst, bytesOf(v.User))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(v.Day)^sign64)
+		dst = binary.BigEndian.AppendUint64(dst, orderFloat64(float64bits(v.Total)))
+		dst = appendEscaped(dst, bytesOf(v.Shop))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(v.Count)^sign32)
+		return appendBool(dst, v.Paid)
+	}
+	c.decode = func(d *decoder, src []byte) (v ledger) {
+		if v.User, src = stringCodec.decodeNested(d, src); len(src) < 16 {
+			d.fail(errTruncated)
+			return v
+		}
+		v.Day = int64(binary.BigEndian.Uint64(src) ^ sign64)
+		v.Total = math.Float64frombits(unorderFloat64(binary.BigEndian.Uint64(src[8:])))
+		if v.Shop, src = stringCodec.decodeNested(d, src[16:]); len(src) != 5 || src[4] > 1 {
+			d.fail(errTruncated)
+			return v
+		}
+		v.Count, v.Paid = int32(binary.BigEndian.Uint32(src)^sign32), src[4] == 1
+		return v
+	}
+	return c
+}
+
+func ledgerOf(i int) ledger {
+	return ledger{someWords[i%2000], int64(i), float64(i), "a shop in town", int32(i), i%2 == 0}
+}
+
+// BenchmarkLedger compares a struct without methods with hand-written code.
+func BenchmarkLedger(b *testing.B) {
+	benchCodec(b, "inside", ledgerInside(), ledgerOf)
+	benchCodec(b, "hand", must(ledgerCodec()), ledgerOf)
+	benchCodec(b, "fields", must[ledgerFields](nil), func(i int) ledgerFields { return ledgerFields(ledgerOf(i)) })
+	benchCodec(b, "layout", must[ledger](nil), ledgerOf)
+	b.Run("emit/hand", func(b *testing.B) {
+		runMap(b, emitting(b.N, func(i int) (string, ledger) { return someWords[i%2000], ledgerOf(i) }).Codecs(nil, ledgerCodec()))
+	})
+	b.Run("emit/fields", func(b *testing.B) {
+		benchMap(b, false, func(i int) (string, ledgerFields) { return someWords[i%2000], ledgerFields(ledgerOf(i)) })
+	})
+	b.Run("emit/layout", func(b *testing.B) {
+		benchMap(b, false, func(i int) (string, ledger) { return someWords[i%2000], ledgerOf(i) })
+	})
+}
+
+// BenchmarkFoldGrows folds 400 values of a key to one, 21 bytes each.
+func BenchmarkFoldGrows(b *testing.B) {
+	bytes := Map(Lines(), func(*Task, string, func(string, []byte)) error { return nil })
+	runReduce(b, Fold(bytes, func(a, b []byte) []byte { return append(a, b...) }), b.N)
+}
+
+func BenchmarkFoldStrings(b *testing.B) {
+	texts := Map(Lines(), func(*Task, string, func(string, string)) error { return nil })
+	runReduce(b, Fold(texts, Max), b.N)
+}
+
+func benchCodec[T any](b *testing.B, name string, c *codec[T], of func(i int) T) {
+	b.Run("encode/"+name, func(b *testing.B) {
+		var buf []byte
+		for i := range b.N {
+			c.encode(&buf, of(i))
+		}
+	})
+	b.Run("decode/"+name, func(b *testing.B) {
+		src, d := c.append(nil, of(1)), &decoder{keep: true}
+		for range b.N {
+			if _, err := read(c, d, src); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -38,7 +38,7 @@ type shaped[K, V any] struct {
 	shape shape[K]
 }
 
-func (p shaped[K, V]) checkPairs() error           { return p.check() }
+func (p shaped[K, V]) checkPairs() error           { return errors.Join(p.check(), p.checkOrder()) }
 func (p shaped[K, V]) pairTypes() (string, string) { return typeName(p.key), typeName(p.value) }
 func (p shaped[K, V]) ordered() bool               { return p.totalOrder }
 func (p shaped[K, V]) withoutReduces() stage       { return p.mapOnly().stage }
