@@ -14,12 +14,9 @@ func CleanDefault(url string) (string, error) {
 		return "", nil
 	}
 	clean, err := Clean(url)
-	if err != nil {
-		return "", err
-	}
 	scheme, _, _ := Scheme(url)
 	switch {
-	case scheme == "" || Dir(clean) != clean:
+	case err != nil || scheme == "" || Dir(clean) != clean:
 		return "", fmt.Errorf("file system %q: %w: want a URL without a path, as hdfs://nn:8020", url, fs.ErrInvalid)
 	case clean == "file:///":
 		return "", nil
