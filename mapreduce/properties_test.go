@@ -154,15 +154,15 @@ func TestSessionNeedsSuccess(t *testing.T) {
 	}
 }
 
-// TestHadoopNames: every job property in Hadoop's own list is known, and no rule refuses
+// TestHadoopNames: every property in Hadoop's own lists is known, and no rule refuses
 // or ignores a property that Quern implements.
 func TestHadoopNames(t *testing.T) {
-	content, err := os.ReadFile("testdata/mapred-default.txt")
+	content, err := os.ReadFile("testdata/hadoop-default.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := strings.Fields(string(content))
-	if len(names) < 200 {
+	if len(names) < 1300 {
 		t.Errorf("%d names", len(names))
 	}
 	for _, current := range hadoop.Renamed() {
@@ -173,6 +173,15 @@ func TestHadoopNames(t *testing.T) {
 		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil {
 			t.Errorf("%s is not known", name)
 		}
+	}
+	used := hadoop.Used()
+	for _, name := range used {
+		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil || property.CurrentName(name) != name {
+			t.Errorf("%s of the most used names is not known, or old", name)
+		}
+	}
+	if slices.Sort(used); len(slices.Compact(used)) != 150 {
+		t.Errorf("%d most used names", len(used))
 	}
 	for _, rule := range hadoop.Rules() {
 		if table[rule.Name] != nil {
