@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -157,7 +156,7 @@ func testWorker(t *testing.T, program string) {
 
 // TestPaths: relative paths are relative to the client's working directory.
 func TestPaths(t *testing.T) {
-	c := &compilation{Settings: bridge.Settings{Dir: "/my [old] ü,files"}}
+	c := places{dir: "/my [old] ü,files"}
 	for name, want := range map[string]string{
 		"a b":      `file:///my \[old\] ü,files/a b`,
 		"*.txt":    `file:///my \[old\] ü,files/*.txt`,
@@ -183,6 +182,37 @@ func TestPaths(t *testing.T) {
 		if got, err := c.clean(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %s, want %s (%v)", name, got, want, err)
 		}
+	}
+}
+
+// TestDefaultFS: with fs.defaultFS, a path without a scheme is there, in all places where a job names one.
+func TestDefaultFS(t *testing.T) {
+	job := func() *Job {
+		j := Fold(wordPairs("/in/*", "file:///local"), Sum).Job("j")
+		j.Files, j.Output = map[string]string{"side": "/side"}, "/out"
+		return j
+	}
+	for given, want := range map[string]string{
+		"":                              "file:///in/* file:///local file:///side file:///out",
+		"fs.defaultFS=hdfs://nn:8020":   "hdfs://nn:8020/in/* file:///local hdfs://nn:8020/side hdfs://nn:8020/out",
+		"j:fs.default.name=hdfs:/":      "hdfs:///in/* file:///local hdfs:///side hdfs:///out",
+		"fs.defaultFS=file:///":         "file:///in/* file:///local file:///side file:///out",
+		"fs.defaultFS=hdfs://nn:8020/x": "",
+	} {
+		c, err := compiledWith([]*Job{job()}, strings.Fields(given)...)
+		if err != nil {
+			if want != "" || !isUsage(err) {
+				t.Errorf("%s: %v", given, err)
+			}
+			continue
+		}
+		plan := c.plans[0]
+		if got := strings.Join(append(plan.Inputs[0].Paths, plan.Files["side"], plan.Output), " "); got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
+	if _, err := compiledWith([]*Job{someJob("j")}, "fs.defaultFS=hdfs://nn"); err == nil || !strings.Contains(err.Error(), "must be absolute") {
+		t.Errorf("a relative path on HDFS: %v", err)
 	}
 }
 

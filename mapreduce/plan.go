@@ -39,6 +39,13 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		}
 		return nil, err
 	}
+	if c.Step && plan.Properties[property.MarkSuccess] == "false" {
+		return nil, fmt.Errorf("property %s=false is refused: a program that drives jobs finds the results of a session by _SUCCESS", property.MarkSuccess)
+	}
+	at := places{dir: c.Dir}
+	if at.defaultFS, err = dfs.CleanDefault(plan.Properties[property.DefaultFS]); err != nil {
+		return nil, err
+	}
 	st := c.stages[i]
 	if err := distinctErrors(st.check(c.formats[i])); err != nil {
 		return nil, err
@@ -47,16 +54,16 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	plan.TotalOrder = st.ordered() && plan.Reduces > 1
 	plan.Key, plan.Value = st.pairTypes()
 	plan.OutKey, plan.OutValue = st.resultTypes()
-	if plan.Inputs, err = c.inputs(st); err != nil {
+	if plan.Inputs, err = c.inputs(st, at); err != nil {
 		return nil, err
 	}
-	if plan.Files, err = c.files(j.Files); err != nil {
+	if plan.Files, err = at.files(j.Files); err != nil {
 		return nil, err
 	}
 	if err := checkNamedOutputs(j.Outputs); err != nil {
 		return nil, err
 	}
-	if plan.Output, err = c.output(i, plan.Properties[property.Keep] == "true"); err != nil {
+	if plan.Output, err = c.output(i, at, plan.Properties[property.Keep] == "true"); err != nil {
 		return nil, err
 	}
 	if plan.Output != "" && plan.Format == (Binary{}).Name() {
@@ -117,7 +124,7 @@ func (c *compilation) reduces(i int, ofJob, properties map[string]string) (int, 
 	return 0, nil
 }
 
-func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
+func (c *compilation) inputs(st stage, at places) ([]wire.InputPlan, error) {
 	var plans []wire.InputPlan
 	for _, in := range st.inputs() {
 		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize, Types: in.types}
@@ -132,7 +139,7 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 				paths, c.readsInput = c.Inputs, true
 			}
 			for _, p := range paths {
-				clean, err := c.cleanInput(p)
+				clean, err := at.cleanInput(p)
 				if err != nil {
 					return nil, fmt.Errorf("input: %w", err)
 				}
@@ -147,11 +154,11 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 // output returns a job's output directory: Job.Output, else -output, or a directory
 // below -output in a flow. It returns "" for a result that only later jobs read, unless
 // the result is kept.
-func (c *compilation) output(i int, keep bool) (string, error) {
+func (c *compilation) output(i int, at places, keep bool) (string, error) {
 	j := c.jobs[i]
 	switch {
 	case j.Output != "":
-		out, err := c.clean(j.Output)
+		out, err := at.clean(j.Output)
 		if err != nil {
 			return "", fmt.Errorf("output: %w", err)
 		}
@@ -161,7 +168,7 @@ func (c *compilation) output(i int, keep bool) (string, error) {
 	case c.Output == "":
 		return "", bridge.Usagef("no output directory: give -output")
 	}
-	out, err := c.clean(c.Output)
+	out, err := at.clean(c.Output)
 	if err != nil {
 		return "", fmt.Errorf("output: %w", err)
 	}
@@ -171,13 +178,19 @@ func (c *compilation) output(i int, keep bool) (string, error) {
 	return out, nil
 }
 
-func (c *compilation) files(given map[string]string) (map[string]string, error) {
+// places says what paths mean.
+type places struct {
+	dir       string // path or URL for relative local paths; empty: the working directory
+	defaultFS string // in the form of [dfs.CleanDefault]
+}
+
+func (at places) files(given map[string]string) (map[string]string, error) {
 	files := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 			return nil, fmt.Errorf("side file %q: its name is not a file name", name)
 		}
-		clean, err := c.cleanInput(given[name])
+		clean, err := at.cleanInput(given[name])
 		if err != nil {
 			return nil, fmt.Errorf("side file %q: %w", name, err)
 		}
@@ -188,11 +201,11 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 
 // cleanInput is clean for globs. It escapes special characters of the working
 // directory, because they are not part of the author's glob.
-func (c *compilation) cleanInput(name string) (string, error) {
-	if !c.relative(name) {
-		return c.clean(name)
+func (at places) cleanInput(name string) (string, error) {
+	if !at.relative(name) {
+		return at.clean(name)
 	}
-	return dfs.Clean(dfs.Join(escapeGlob(c.Dir), name))
+	return dfs.Clean(dfs.Join(escapeGlob(at.dir), name))
 }
 
 // escapeGlob returns the glob that matches a path only.
@@ -208,16 +221,16 @@ func escapeGlob(name string) string {
 	return glob.String()
 }
 
-func (c *compilation) relative(name string) bool {
+func (at places) relative(name string) bool {
 	scheme, _, err := dfs.Scheme(name) // Clean reports the error
-	return c.Dir != "" && err == nil && scheme == "" && !path.IsAbs(name)
+	return at.dir != "" && at.defaultFS == "" && err == nil && scheme == "" && !path.IsAbs(name)
 }
 
 // clean converts a path to a URL that is the same in every process: relative paths are
 // relative to the client's working directory.
-func (c *compilation) clean(name string) (string, error) {
-	if c.relative(name) {
-		name = dfs.Join(c.Dir, name)
+func (at places) clean(name string) (string, error) {
+	if at.relative(name) {
+		name = dfs.Join(at.dir, name)
 	}
-	return dfs.Clean(name)
+	return dfs.CleanOn(at.defaultFS, name)
 }

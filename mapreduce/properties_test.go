@@ -41,7 +41,6 @@ func TestHadoopProperties(t *testing.T) {
 	)
 	for setting, want := range map[string]string{
 		// refused, with these words of the reason
-		"fs.permissions.umask-mode=077":                                            "-D does not configure",
 		"io.compression.codecs=x":                                                  "suffix",
 		"io.serializations=x":                                                      "Codec",
 		"mapreduce.map.env.TZ=UTC":                                                 "environment",
@@ -62,26 +61,34 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.output.fileoutputformat.outputdir=/x":                           "-output",
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
 		"mapreduce.output.basename=data":                                           "part-",
-		"mapreduce.fileoutputcommitter.marksuccessfuljobs=false":                   "_SUCCESS",
 		"mapred.lazy.output.format=x":                                              "quern.output.lazy=true",
 		"mapreduce.multipleoutputs=a b":                                            "Job.Outputs",
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",
-		"fs.default.name=hdfs://nn:8020":                                           "hdfs://HOST",
+		"fs.default.name=hdfs://nn:8020/dir":                                       "without a path",
+		"fs.defaultFS=nn:8020":                                                     "without a path",
+		"fs.permissions.umask-mode=u+rwx":                                          "octal",
+		"fs.permissions.umask-mode=200":                                            "owner",
+		"dfs.blocksize=1000":                                                       "multiple of 512",
+		"dfs.blocksize=1q":                                                         "number of bytes",
+		"dfs.replication=0":                                                        "1 to 512",
 		// a value that Quern has anyway
 		"mapreduce.output.fileoutputformat.compress=false":                        accepted,
 		"mapred.output.compress=true":                                             accepted,
 		"mapred.output.compression.codec=org.apache.hadoop.io.compress.GzipCodec": accepted,
 		"mapred.output.compress= false ":                                          accepted,
-		"mapreduce.fileoutputcommitter.marksuccessfuljobs=true":                   accepted,
+		"mapreduce.fileoutputcommitter.algorithm.version=1":                       accepted,
 		"mapreduce.output.basename=part":                                          accepted,
 		"mapreduce.job.ubertask.enable=false":                                     accepted,
 		"mapreduce.input.linerecordreader.line.maxlength=2147483647":              accepted,
 		// without effect, with a warning
+		"mapreduce.fileoutputcommitter.algorithm.version=2": warned, "mapreduce.fileoutputcommitter.cleanup.skipped=true": warned, "dfs.client.read.shortcircuit=true": warned,
 		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.job.speculative.retry-after-speculate=1": warned,
 		"io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
 		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
 		// in effect
+		"mapreduce.fileoutputcommitter.marksuccessfuljobs=false": honoured, "fs.defaultFS=file:///": honoured, "dfs.umaskmode=027": honoured,
+		"dfs.replication=2": honoured, "dfs.blocksize=64m": honoured, "dfs.blocksize=": honoured, "dfs.replication=": honoured,
 		"mapreduce.map.speculative=false": honoured, "mapred.reduce.tasks.speculative.execution=false": honoured,
 		"mapred.map.tasks.speculative.execution=true": honoured, "mapred.speculative.execution.slowTaskThreshold=1.5": honoured,
 		"mapred.speculative.execution.speculativeCap=0.2": honoured, "mapreduce.job.speculative.minimum-allowed-tasks=3": honoured,
@@ -136,15 +143,26 @@ func TestHadoopProperties(t *testing.T) {
 	}
 }
 
-// TestHadoopNames: every job property in Hadoop's own list is known, and no rule refuses
+// TestSessionNeedsSuccess: a step of a driver has _SUCCESS, which ends it.
+func TestSessionNeedsSuccess(t *testing.T) {
+	for value, refused := range map[string]bool{"true": false, "false": true} {
+		_, err := analyse([]*Job{someJob("j")}, bridge.Settings{Inputs: []string{"in"}, Output: "out", Step: true,
+			Properties: map[string]string{property.MarkSuccess: value}})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "finds the results of a session") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// TestHadoopNames: every property in Hadoop's own lists is known, and no rule refuses
 // or ignores a property that Quern implements.
 func TestHadoopNames(t *testing.T) {
-	content, err := os.ReadFile("testdata/mapred-default.txt")
+	content, err := os.ReadFile("testdata/hadoop-default.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := strings.Fields(string(content))
-	if len(names) < 200 {
+	if len(names) < 1300 {
 		t.Errorf("%d names", len(names))
 	}
 	for _, current := range hadoop.Renamed() {
@@ -155,6 +173,15 @@ func TestHadoopNames(t *testing.T) {
 		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil {
 			t.Errorf("%s is not known", name)
 		}
+	}
+	used := hadoop.Used()
+	for _, name := range used {
+		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil || property.CurrentName(name) != name {
+			t.Errorf("%s of the most used names is not known, or old", name)
+		}
+	}
+	if slices.Sort(used); len(slices.Compact(used)) != 150 {
+		t.Errorf("%d most used names", len(used))
 	}
 	for _, rule := range hadoop.Rules() {
 		if table[rule.Name] != nil {

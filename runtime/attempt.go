@@ -75,8 +75,13 @@ func (a *attempt) run() error {
 	}
 	embedded := a.sub.Program.Hash == "" // on a cluster, workers run a copy with this hash
 	a.staging = aliveFS{dfs.Private(volatile(a.fs, embedded)), a}
-	output := aliveFS{volatile(a.fs, !syncsOutput(a.plan().Properties, embedded)), a}
-	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
+	creation, err := creationOf(a.plan().Properties)
+	if err != nil {
+		return err
+	}
+	output := aliveFS{volatile(dfs.Creating(a.fs, creation), !syncsOutput(a.plan().Properties, embedded)), a}
+	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging,
+		unmarked: strings.TrimSpace(a.plan().Properties[MarkSuccess]) == "false"}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
 	a.task.stagedList = sideFilesName(a.sub.Staging, a.id().Task.Job)
 	switch a.id().Task.Kind {

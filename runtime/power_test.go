@@ -14,15 +14,25 @@ import (
 // TestPowerCut cuts the power at each call of a job's attempts, and after its end. If
 // _SUCCESS survives, the whole output must survive. Reported results must not be lost, and
 // further attempts must finish the job.
-func TestPowerCut(t *testing.T) {
+func TestPowerCut(t *testing.T) { powerCuts(t, "true", copiedOutput) }
+
+// TestPowerCutUnmarked is TestPowerCut without _SUCCESS in the output.
+func TestPowerCutUnmarked(t *testing.T) {
+	powerCuts(t, "false", strings.Replace(copiedOutput, "/data/out/_SUCCESS= ", "", 1))
+}
+
+func powerCuts(t *testing.T, mark, output string) {
 	calls := 0
 	for ended := false; !ended && !t.Failed(); calls++ {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("call %d/%d", calls, seed), func(t *testing.T) {
 				x := newPowerJob(t, "true")
+				x.sub.Plan.Jobs[0].Properties[MarkSuccess] = mark
+				x.stage()
+				x.fs.Settle()
 				ended = x.runAttempts(calls) == ""
 				x.powerCut(uint64(calls), seed)
-				if success := x.success(); success && !x.complete() || ended && !success {
+				if success := x.success(); success && !x.complete(output) || ended && !success && mark == "true" || ended && !x.complete(output) {
 					t.Fatalf("the power cut leaves %s", listing(x.fs, "mem://t/data"))
 				}
 				if ended {
@@ -31,7 +41,7 @@ func TestPowerCut(t *testing.T) {
 				if failure := x.runAttempts(-1); failure != "" {
 					t.Fatal(failure)
 				}
-				x.checkOutput(copiedOutput)
+				x.checkOutput(output)
 			})
 		}
 	}
@@ -49,7 +59,7 @@ func TestPowerCutUnsynced(t *testing.T) {
 		if failure := x.runAttempts(-1); failure != "" {
 			t.Fatal(failure)
 		}
-		if x.powerCut(0, seed); x.success() && !x.complete() {
+		if x.powerCut(0, seed); x.success() && !x.complete(copiedOutput) {
 			harm++
 		}
 	}
@@ -200,9 +210,9 @@ func (x *powerJob) powerCut(seed1, seed2 uint64) {
 func (x *powerJob) success() bool { return must(newTree(x.fs).exists(testOut + "/_SUCCESS")) }
 
 // complete reports whether all output is there. Other files may be there too.
-func (x *powerJob) complete() bool {
+func (x *powerJob) complete(output string) bool {
 	there := " " + listing(x.fs, testOut) + " "
-	for file := range strings.SplitSeq(strings.TrimPrefix(copiedOutput, "/data/out/ "), " /data") {
+	for file := range strings.SplitSeq(strings.TrimPrefix(output, "/data/out/ "), " /data") {
 		if !strings.Contains(there, file+" ") {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/shuffle"
 )
 
@@ -29,11 +30,19 @@ const (
 	DecompressedMaxRatio = "quern.decompressed.ratio.max"
 	OutputSync           = "quern.output.sync" // empty: true, except in an embedded run
 	OutputLazy           = "quern.output.lazy"
-	SkipOutdir           = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
-	MapCompress          = "mapreduce.map.output.compress"
-	MapCodec             = "mapreduce.map.output.compress.codec"
-	OutputCompress       = "mapreduce.output.fileoutputformat.compress"
-	OutputCodec          = "mapreduce.output.fileoutputformat.compress.codec"
+	// MarkSuccess is whether the output has a file _SUCCESS; empty: true.
+	MarkSuccess = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+	// Umask has the permission bits that the output lacks; empty: as the file system decides.
+	Umask = "fs.permissions.umask-mode"
+	// Replication and BlockSize are those of the output in HDFS; empty: as HDFS decides.
+	Replication    = "dfs.replication"
+	BlockSize      = "dfs.blocksize"
+	DefaultFS      = "fs.defaultFS"              // of paths without a scheme
+	SkipOutdir     = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
+	MapCompress    = "mapreduce.map.output.compress"
+	MapCodec       = "mapreduce.map.output.compress.codec"
+	OutputCompress = "mapreduce.output.fileoutputformat.compress"
+	OutputCodec    = "mapreduce.output.fileoutputformat.compress.codec"
 )
 
 // settings are the parsed properties of one job.
@@ -115,6 +124,23 @@ func syncsOutput(properties map[string]string, embedded bool) bool {
 		return false
 	}
 	return !embedded
+}
+
+// creationOf returns the settings of the output's files.
+func creationOf(properties map[string]string) (c dfs.Creation, err error) {
+	if text := properties[Umask]; text != "" {
+		if c.Allowed, err = dfs.ParseUmask(text); err != nil {
+			return c, Fatal(fmt.Errorf("property %s: %w", Umask, err))
+		}
+	}
+	for name, to := range map[string]*int64{Replication: &c.Replication, BlockSize: &c.BlockSize} {
+		if text := properties[name]; text != "" {
+			if *to, err = dfs.ParseSize(text); err != nil {
+				return c, Fatal(fmt.Errorf("property %s: %w", name, err))
+			}
+		}
+	}
+	return c, nil
 }
 
 // propertyReader parses properties and keeps the first error.

@@ -288,6 +288,10 @@ func (a *attempt) keepSkipped() error {
 
 // skipOutdir returns the directory for the skipped records of a job, or "" if it keeps none.
 func skipOutdir(properties map[string]string, output string) (string, error) {
+	defaultFS, err := dfs.CleanDefault(properties[DefaultFS])
+	if err != nil {
+		return "", Fatal(fmt.Errorf("property %s: %w", DefaultFS, err))
+	}
 	switch dir := strings.TrimSpace(properties[SkipOutdir]); {
 	case dir == "":
 		return dfs.Join(output, skipLogs, "skip"), nil
@@ -296,7 +300,7 @@ func skipOutdir(properties map[string]string, output string) (string, error) {
 	case strings.Contains(dir, "://"):
 		return strings.TrimRight(dir, "/"), nil
 	case filepath.IsAbs(dir):
-		return "file://" + filepath.Clean(dir), nil
+		return dfs.CleanOn(defaultFS, dir)
 	default:
 		return "", Fatal(fmt.Errorf("property %s=%q: want a URL, an absolute path, or none", SkipOutdir, dir))
 	}

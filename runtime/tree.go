@@ -18,7 +18,8 @@ import (
 //	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
 //	OUT/_types                       types of the records, if they are binary; see stored.go
-//	OUT/_SUCCESS                     empty, written when all files are in place
+//	OUT/_SUCCESS                     empty, written when all files are in place; with [MarkSuccess] false
+//	                                 it is in the job's staging directory
 //
 // OUT appears and disappears as a whole. A setup attempt builds it in a directory of its
 // own in .<OUT>.<job>.<key>.new beside OUT, because a lost attempt may still run. It then
@@ -50,7 +51,8 @@ type tree struct {
 	job wire.JobID
 	key string // of the submission
 
-	staging string // URL of the submission's directory
+	staging  string // URL of the submission's directory
+	unmarked bool   // _SUCCESS is in the staging directory
 }
 
 const (
@@ -66,7 +68,13 @@ const (
 
 func (t *tree) temporary() string { return dfs.Join(t.out, temporaryName) }
 func (t *tree) owner() string     { return dfs.Join(t.out, temporaryName, ownerName) }
-func (t *tree) success() string   { return dfs.Join(t.out, successName) }
+
+func (t *tree) success() string {
+	if t.unmarked {
+		return dfs.Join(t.staging, t.job.String(), successName)
+	}
+	return dfs.Join(t.out, successName)
+}
 
 func (t *tree) below(elem ...string) string {
 	return dfs.Join(dfs.Join(t.temporary(), t.job.String()), elem...)
@@ -338,7 +346,7 @@ func (t *tree) commitJob(tasks []wire.TaskID, publishMore, beforeStep func() err
 			return fmt.Errorf("commit job: %w", err)
 		}
 	}
-	if err := t.fs.SyncDir(t.out); err != nil { // before removing data that a commit after a power cut would need
+	if err := t.fs.SyncDir(dfs.Dir(t.success())); err != nil { // before removing data that a commit after a power cut would need
 		return fmt.Errorf("commit job: %w", err)
 	}
 	for _, dir := range []string{t.sibling(".new"), t.below(), t.temporary()} {

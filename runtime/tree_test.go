@@ -28,11 +28,19 @@ const testOut = "mem://t/data/out"
 
 func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob, staging: testStaging} }
 
+// unmarkedTree returns the tree of a job whose output has no _SUCCESS.
+func unmarkedTree(f dfs.FS) *tree {
+	tr := newTree(f)
+	tr.unmarked = true
+	return tr
+}
+
 // newData returns a file system as before a job's first attempt.
 func newData() *mem.FS {
 	f := mem.New(1)
 	must(0, f.MkdirAll("mem://t/data"))
 	putFile(f, dfs.Join(testStaging, wire.StagedSubmission), nil)
+	must(0, f.MkdirAll(dfs.Join(testStaging, testJob.String())))
 	return f
 }
 
@@ -70,8 +78,7 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 
 // runJob runs all steps of a job on the file system. retry repeats a failed step, as the
 // job tracker retries attempts. n numbers the attempts of a step.
-func runJob(t *testing.T, f *mem.FS, retry func(step string, do func(n int) error)) {
-	tr := newTree(f)
+func runJob(t *testing.T, tr *tree, retry func(step string, do func(n int) error)) {
 	retry("setup", func(n int) error {
 		if state, err := tr.checkOwner(); state == foreign {
 			return err
@@ -116,9 +123,17 @@ func runJob(t *testing.T, f *mem.FS, retry func(step string, do func(n int) erro
 // TestLifeWithFaults fails each call of the file system, with or without its effect. After
 // retries, the output must be there exactly once, as without faults.
 func TestLifeWithFaults(t *testing.T) {
-	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1"
+	lifeWithFaults(t, newTree, "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
+}
+
+// TestUnmarkedWithFaults is TestLifeWithFaults without _SUCCESS.
+func TestUnmarkedWithFaults(t *testing.T) {
+	lifeWithFaults(t, unmarkedTree, "/data/out/ /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
+}
+
+func lifeWithFaults(t *testing.T, makeTree func(dfs.FS) *tree, want string) {
 	run := func(f *mem.FS, attempts int) {
-		runJob(t, f, func(step string, do func(int) error) {
+		runJob(t, makeTree(f), func(step string, do func(int) error) {
 			var err error
 			for n := range attempts {
 				if err = do(n); err == nil {
@@ -168,7 +183,7 @@ func TestCleanupWithFaults(t *testing.T) {
 		committing := false
 		func() {
 			defer func() { _ = recover() }()
-			runJob(t, f, func(step string, do func(int) error) {
+			runJob(t, newTree(f), func(step string, do func(int) error) {
 				if step == "commit" {
 					committing = true // from here on the job cannot be cleaned up
 				}

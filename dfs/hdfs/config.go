@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/quernmr/quern/dfs"
 )
 
 // Conf is Hadoop's configuration. Properties in hdfs-site.xml override properties in
@@ -163,18 +164,11 @@ func withPort(addr string) string {
 // size returns a property in bytes, which may have the suffix k, m, g or t. It returns 0 if
 // the property is not set or invalid.
 func (c Conf) size(name string) int64 {
-	text := strings.ToLower(c.get(name))
-	shift := 0
-	if n := len(text) - 1; n > 0 {
-		if i := strings.IndexByte("kmgt", text[n]); i >= 0 {
-			text, shift = text[:n], 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > 1<<50>>shift {
+	n, err := dfs.ParseSize(c.get(name))
+	if err != nil {
 		return 0
 	}
-	return n << shift
+	return n
 }
 
 // localAddr returns the address to connect from, or nil for any. It uses the first entry of

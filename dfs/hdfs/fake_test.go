@@ -36,8 +36,9 @@ type fakeHDFS struct {
 	last     uint64   // number of the last block
 	lengths  map[uint64]uint64
 	data     map[uint64][]byte
-	excluded []string // of the last request for a block
-	modes    []uint64 // of new files and directories
+	excluded []string  // of the last request for a block
+	modes    []uint64  // of new files and directories
+	created  [2]uint64 // replication and size of blocks of the last new file
 	existing map[string]bool
 	owner    string // of all directories; empty: there are none. Calls come from u
 }
@@ -78,6 +79,7 @@ func (h *fakeHDFS) Execute(method string, req, resp proto.Message) error {
 	case "create", "mkdirs":
 		h.modes = append(h.modes, field(part(req, "masked"), "perm").Uint())
 		if method == "create" {
+			h.created = [2]uint64{field(req, "replication").Uint(), field(req, "blockSize").Uint()}
 			proto.Merge(resp, message("CreateResponse", "fs", message("HdfsFileStatus", "fileId", uint64(7))))
 		}
 	case "getFileInfo":

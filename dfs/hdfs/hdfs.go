@@ -71,20 +71,13 @@ var (
 
 // New makes an FS. It does not connect yet.
 func New(o Options) *FS {
-	o.RetryFor = orDefault(o.RetryFor, time.Minute)
-	o.FirstRetryFor = orDefault(o.FirstRetryFor, 15*time.Second)
-	o.ReadRetryFor = orDefault(o.ReadRetryFor, 10*time.Second)
-	o.Timeout = orDefault(o.Timeout, 20*time.Second)
-	o.RetryNodeAfter = orDefault(o.RetryNodeAfter, time.Minute)
+	o.RetryFor = cmp.Or(o.RetryFor, time.Minute)
+	o.FirstRetryFor = cmp.Or(o.FirstRetryFor, 15*time.Second)
+	o.ReadRetryFor = cmp.Or(o.ReadRetryFor, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
+	o.RetryNodeAfter = cmp.Or(o.RetryNodeAfter, time.Minute)
 	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster), login: sharedLogin(kerberos),
 		conf: func() (Conf, error) { return o.Conf, nil }}
-}
-
-func orDefault[N int64 | time.Duration](n, byDefault N) N {
-	if n == 0 {
-		return byDefault
-	}
-	return n
 }
 
 // FromEnvironment makes an FS with the configuration in HADOOP_CONF_DIR, else in
@@ -293,38 +286,57 @@ func (f *FS) List(name string) ([]dfs.Info, error) {
 
 func permission(bits uint32) proto.Message { return message("FsPermission", "perm", bits) }
 
-// modes are the permissions of new directories and files.
-type modes struct{ dir, file uint32 }
+// ownerOnly has the settings of private directories and files.
+var ownerOnly = dfs.Creation{Allowed: 0o700}
 
-var (
-	openModes    = modes{dir: 0o755, file: 0o644}
-	privateModes = modes{dir: 0o700, file: 0o600}
-)
-
-// privateFS is an FS that makes private directories and files.
-type privateFS struct{ *FS }
+// creating is an FS with settings for new directories and files.
+type creating struct {
+	*FS
+	settings dfs.Creation
+}
 
 // Private makes directories of mode 0700 and files of 0600; see dfs.Private.
-func (f *FS) Private() dfs.FS { return privateFS{f} }
+func (f *FS) Private() dfs.FS { return creating{f, ownerOnly} }
 
-func (p privateFS) Create(name string) (dfs.Writer, error) { return p.create(name, privateModes) }
-func (p privateFS) Mkdir(name string) error                { return p.mkdir(name, privateModes) }
-func (p privateFS) MkdirAll(name string) error             { return p.mkdirAll(name, privateModes) }
+// Creating makes directories and files with other settings; see dfs.Creating.
+func (f *FS) Creating(c dfs.Creation) dfs.FS { return creating{f, c} }
+
+func (f creating) Create(name string) (dfs.Writer, error) { return f.create(name, f.settings) }
+func (f creating) Mkdir(name string) error                { return f.mkdir(name, f.settings) }
+func (f creating) MkdirAll(name string) error             { return f.mkdirAll(name, f.settings) }
+
+// allowed returns the permission bits that new entries may have: of the settings, or by the umask in the
+// configuration, which is 022 by default.
+func (c *cluster) allowed(settings dfs.Creation) (uint32, error) {
+	const property = "fs.permissions.umask-mode"
+	umask := c.conf.get(property)
+	if settings.Allowed != 0 || umask == "" {
+		return cmp.Or(settings.Allowed, 0o755), nil
+	}
+	allowed, err := dfs.ParseUmask(umask)
+	if err != nil {
+		err = &permanentError{fmt.Errorf("configuration of Hadoop: %s: %w", property, err)}
+	}
+	return allowed, err
+}
 
 // makeDir calls the NameNode's mkdirs, which accepts an existing directory.
-func (c *cluster) makeDir(path string, parents bool, m modes) error {
-	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(m.dir), "createParent", parents),
+func (c *cluster) makeDir(path string, parents bool, bits uint32) error {
+	return c.call("mkdirs", message("MkdirsRequest", "src", path, "masked", permission(bits), "createParent", parents),
 		message("MkdirsResponse"))
 }
 
-func (f *FS) MkdirAll(name string) error { return f.mkdirAll(name, openModes) }
+func (f *FS) MkdirAll(name string) error { return f.mkdirAll(name, dfs.Creation{}) }
 
-func (f *FS) mkdirAll(name string, m modes) error {
+func (f *FS) mkdirAll(name string, settings dfs.Creation) error {
 	c, path, name, err := f.resolve("mkdir", name)
 	if err != nil {
 		return err
 	}
-	err = c.makeDir(path, true, m)
+	bits, err := c.allowed(settings)
+	if err == nil {
+		err = c.makeDir(path, true, bits)
+	}
 	if errors.Is(err, fs.ErrExist) { // the name is a file; an existing directory is accepted
 		err = syscall.ENOTDIR
 	}
@@ -333,9 +345,9 @@ func (f *FS) mkdirAll(name string, m modes) error {
 
 // Mkdir makes a temporary directory and renames it: of several concurrent mkdirs calls for
 // one name, all would succeed.
-func (f *FS) Mkdir(name string) error { return f.mkdir(name, openModes) }
+func (f *FS) Mkdir(name string) error { return f.mkdir(name, dfs.Creation{}) }
 
-func (f *FS) mkdir(name string, m modes) error {
+func (f *FS) mkdir(name string, settings dfs.Creation) error {
 	c, path, name, err := f.resolve("mkdir", name)
 	if err != nil {
 		return err
@@ -345,7 +357,11 @@ func (f *FS) mkdir(name string, m modes) error {
 	}
 	parent, base := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
 	temporary := parent + "." + base + "." + rand.Text() + ".mkdir"
-	if err := c.makeDir(temporary, false, m); err != nil {
+	bits, err := c.allowed(settings)
+	if err == nil {
+		err = c.makeDir(temporary, false, bits)
+	}
+	if err != nil {
 		return failure("mkdir", name, err)
 	}
 	err = c.rename(temporary, path)

@@ -71,7 +71,7 @@ func (f *FS) Share(name string, bits uint32) error {
 	}
 	s, err := c.status(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = c.makeDir(path, true, modes{dir: bits}); err == nil {
+		if err = c.makeDir(path, true, bits); err == nil {
 			s, err = c.status(path)
 		}
 	}
@@ -95,10 +95,10 @@ func (f *FS) MakeOwn(name string) error {
 	if err != nil {
 		return err
 	}
-	if err = f.mkdirAll(name, privateModes); err != nil {
+	if err = f.mkdirAll(name, ownerOnly); err != nil {
 		return err
 	}
-	if err = c.setPermission(path, privateModes.dir); errors.Is(err, fs.ErrPermission) {
+	if err = c.setPermission(path, ownerOnly.Allowed); errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("it belongs to another user: %w", err)
 	}
 	return failure("mkdir", name, err)

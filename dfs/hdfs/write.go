@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,7 @@ type writer struct {
 	cluster   *cluster
 	name      string // URL
 	path      string
+	settings  dfs.Creation
 	mode      uint32
 	id        uint64
 	blockSize int64
@@ -51,12 +53,16 @@ type writer struct {
 	closed   bool
 }
 
-func (f *FS) Create(name string) (dfs.Writer, error) { return f.create(name, openModes) }
+func (f *FS) Create(name string) (dfs.Writer, error) { return f.create(name, dfs.Creation{}) }
 
-func (f *FS) create(name string, m modes) (dfs.Writer, error) {
+func (f *FS) create(name string, settings dfs.Creation) (dfs.Writer, error) {
 	c, path, name, err := f.resolve("create", name)
 	if err != nil {
 		return nil, err
+	}
+	allowed, err := c.allowed(settings)
+	if err != nil {
+		return nil, failure("create", name, err)
 	}
 	c.mu.Lock()
 	alreadyOpen := c.creating[path]
@@ -65,7 +71,7 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	if alreadyOpen {
 		return nil, failure("create", name, fs.ErrExist)
 	}
-	w := &writer{cluster: c, name: name, path: path, mode: m.file, link: &link{cluster: c}}
+	w := &writer{cluster: c, name: name, path: path, settings: settings, mode: 0o666 & allowed, link: &link{cluster: c}}
 	c.addWriters(1)
 	if err := c.retry(w.create); err != nil {
 		w.unregister()
@@ -82,8 +88,8 @@ func (w *writer) create(conn *pooledConn, earlier retryState) error {
 	if err != nil {
 		return err
 	}
-	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
-	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
+	w.blockSize = cmp.Or(w.settings.BlockSize, w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
+	replication := cmp.Or(w.settings.Replication, w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
 	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
 		"createFlag", uint32(1|flagReplicate), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")

@@ -120,8 +120,8 @@ func TestWriteLargeBlock(t *testing.T) {
 	}
 }
 
-// TestNames: a rename does not replace its target. Private files and directories are open to
-// the user alone.
+// TestNames: a rename does not replace its target. New files and directories have the permissions that
+// settings or the umask in Hadoop's configuration allow; private ones are open to the user alone.
 func TestNames(t *testing.T) {
 	h := &fakeHDFS{}
 	f, _ := newFakeHDFS(t, h, nil)
@@ -134,7 +134,22 @@ func TestNames(t *testing.T) {
 			t.Errorf("onto an existing one: %v", err)
 		}
 	}
-	for fsys, want := range map[dfs.FS][]uint64{f: {0o755, 0o755, 0o644}, dfs.Private(f): {0o700, 0o700, 0o600}} {
+	h2 := &fakeHDFS{}
+	masked, _ := newFakeHDFS(t, h2, Conf{"fs.permissions.umask-mode": "027"})
+	for _, c := range []struct {
+		h    *fakeHDFS
+		f    dfs.FS
+		want []uint64
+	}{
+		{h, f, []uint64{0o755, 0o755, 0o644}},
+		{h, dfs.Private(f), []uint64{0o700, 0o700, 0o600}},
+		{h, dfs.Creating(f, dfs.Creation{Allowed: 0o775}), []uint64{0o775, 0o775, 0o664}},
+		{h2, masked, []uint64{0o750, 0o750, 0o640}},
+		{h2, dfs.Creating(masked, dfs.Creation{Replication: 2}), []uint64{0o750, 0o750, 0o640}},
+		{h2, dfs.Creating(masked, dfs.Creation{Allowed: 0o777}), []uint64{0o777, 0o777, 0o666}},
+		{h2, dfs.Private(masked), []uint64{0o700, 0o700, 0o600}},
+	} {
+		h, fsys, want := c.h, c.f, c.want
 		h.modes, h.existing["/a"] = nil, false
 		err := errors.Join(fsys.Mkdir("hdfs://nn/a"), fsys.MkdirAll("hdfs://nn/b"))
 		w, createErr := fsys.Create("hdfs://nn/c")
@@ -144,5 +159,34 @@ func TestNames(t *testing.T) {
 		if err := w.Abort(); err != nil || !slices.Equal(h.modes, want) {
 			t.Errorf("modes are %o, want %o; %v", h.modes, want, err)
 		}
+	}
+}
+
+// TestCreating: a file's replication and size of blocks come from settings, else from Hadoop's configuration,
+// else from the NameNode.
+func TestCreating(t *testing.T) {
+	for _, c := range []struct {
+		settings dfs.Creation
+		conf     Conf
+		want     [2]uint64
+	}{
+		{dfs.Creation{}, nil, [2]uint64{2, 1 << 20}},
+		{dfs.Creation{}, Conf{"dfs.replication": "3", "dfs.blocksize": "4m"}, [2]uint64{3, 4 << 20}},
+		{dfs.Creation{Replication: 1}, Conf{"dfs.replication": "3", "dfs.blocksize": "4m"}, [2]uint64{1, 4 << 20}},
+		{dfs.Creation{BlockSize: 2 << 20}, Conf{"dfs.replication": "3", "dfs.blocksize": "4m"}, [2]uint64{3, 2 << 20}},
+	} {
+		h := &fakeHDFS{}
+		f, _ := newFakeHDFS(t, h, c.conf)
+		w, err := dfs.Creating(f, c.settings).Create("hdfs://nn/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Abort(); err != nil || h.created != c.want {
+			t.Errorf("%+v with %v: %d, %v, want %d", c.settings, c.conf, h.created, err, c.want)
+		}
+	}
+	f, _ := newFakeHDFS(t, &fakeHDFS{}, Conf{"fs.permissions.umask-mode": "u+rwx"})
+	if _, err := f.Create("hdfs://nn/f"); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "umask-mode") {
+		t.Errorf("a umask that is none: %v", err)
 	}
 }

@@ -40,6 +40,7 @@ const BlockSize = 64 << 20
 // FS is the local file system. The zero value is a volatile one.
 type FS struct {
 	private bool
+	allowed fs.FileMode          // permission bits of new entries, whatever the umask; 0: those that the umask leaves
 	sync    func(*os.File) error // nil: no sync
 }
 
@@ -51,6 +52,12 @@ func New() FS { return FS{sync: (*os.File).Sync} }
 // Private makes directories of mode 0700 and files of 0600; see dfs.Private.
 func (f FS) Private() dfs.FS {
 	f.private = true
+	return f
+}
+
+// Creating gives new entries the permissions of c, whatever the umask; see dfs.Creating.
+func (f FS) Creating(c dfs.Creation) dfs.FS {
+	f.allowed = fs.FileMode(c.Allowed)
 	return f
 }
 
@@ -139,7 +146,13 @@ func (f FS) Create(name string) (dfs.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{File: file, sync: f.sync}, nil
+	w := &writer{File: file, sync: f.sync}
+	if f.allowed != 0 {
+		if err := file.Chmod(f.fileMode() & f.allowed); err != nil {
+			return nil, errors.Join(err, w.Abort())
+		}
+	}
+	return w, nil
 }
 
 type writer struct {
@@ -163,25 +176,37 @@ func (w *writer) Abort() error {
 }
 
 func (f FS) Mkdir(name string) error {
-	return at(name, func(p string) error { return os.Mkdir(p, f.dirMode()) })
+	return at(name, func(p string) error {
+		if err := os.Mkdir(p, f.dirMode()); err != nil {
+			return err
+		}
+		return f.allow(p)
+	})
 }
 
 func (f FS) MkdirAll(name string) error { return at(name, f.mkdirAll) }
 
+// allow gives a new directory its permissions.
+func (f FS) allow(path string) error {
+	if f.allowed == 0 {
+		return nil
+	}
+	return os.Chmod(path, f.dirMode()&f.allowed)
+}
+
 func (f FS) mkdirAll(path string) error {
-	var parents []string // of new directories
-	for dir := path; f.sync != nil && dir != filepath.Dir(dir); {
+	var made []string // the innermost first
+	for dir := path; (f.sync != nil || f.allowed != 0) && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		dir = filepath.Dir(dir)
-		parents = append(parents, dir)
+		made = append(made, dir)
 	}
 	if err := os.MkdirAll(path, f.dirMode()); err != nil {
 		return err
 	}
-	for _, dir := range parents {
-		if err := f.syncDir(dir); err != nil {
+	for _, dir := range made {
+		if err := errors.Join(f.allow(dir), f.syncDir(filepath.Dir(dir))); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ import org.apache.hadoop.io.DoubleWritable;
 import org.apache.hadoop.io.FloatWritable;
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.hdfs.HdfsConfiguration;
 import org.apache.hadoop.mapred.FileInputFormat;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.RecordReader;
@@ -223,13 +224,18 @@ public class Recorder {
         out.println("text " + hex + " - " + hash);
     }
 
-    /** Prints the property names in mapred-default.xml, also those in its comments. */
+    /** Prints the property names in the lists of MapReduce, of the core and of HDFS, also those in comments. */
     static void properties() throws IOException {
-        String list = new String(JobConf.class.getResourceAsStream("/mapred-default.xml").readAllBytes(), StandardCharsets.UTF_8);
         TreeSet<String> names = new TreeSet<>();
-        for (Matcher m = Pattern.compile("<name>\\s*(\\S+)\\s*</name>").matcher(list); m.find(); ) names.add(m.group(1));
+        for (String file : List.of("/mapred-default.xml", "/core-default.xml", "/hdfs-default.xml")) {
+            String list = new String(JobConf.class.getResourceAsStream(file).readAllBytes(), StandardCharsets.UTF_8);
+            for (Matcher m = Pattern.compile("<name>\\s*(\\S+)\\s*</name>").matcher(list); m.find(); ) names.add(m.group(1));
+        }
         names.forEach(out::println);
     }
+
+    /** Current names of HDFS's daemons. */
+    static final Pattern DAEMONS = Pattern.compile("\t(dfs\\.(namenode|datanode|journalnode|ha|federation|cluster|metrics|web|nfs|permissions|https|http|balancer)|nfs)\\.");
 
     /** Prints the old names of properties, except names in the lines "# without NAME...". */
     static void renamed() throws IOException {
@@ -239,12 +245,13 @@ public class Recorder {
             if (line.startsWith("# without ")) without.addAll(Arrays.asList(line.split(" ")));
         }
         new JobConf(); // registers MapReduce's names
+        HdfsConfiguration.init();
         PrintStream stdout = System.out;
         ByteArrayOutputStream dumped = new ByteArrayOutputStream();
         System.setOut(new PrintStream(dumped, true, StandardCharsets.UTF_8));
         Configuration.dumpDeprecatedKeys();
         System.setOut(stdout);
         dumped.toString(StandardCharsets.UTF_8).lines().sorted().map(String::strip)
-            .filter(line -> !without.contains(line.split("\t")[0])).forEach(out::println);
+            .filter(line -> !without.contains(line.split("\t")[0]) && !DAEMONS.matcher(line).find()).forEach(out::println);
     }
 }

@@ -15,7 +15,7 @@ func checks(dir string) []check {
 		{"names", "Hadoop", "the meaning of paths with and without scheme", "`dfs.TestNames`", h.recorded("names", "dfs/testdata/names.txt")},
 		{"lines", "Hadoop", "lines in each split, with delimiters, a maximum length, and a number of lines", "`runtime.TestLinesOfHadoop`", h.recorded("lines", "runtime/testdata/lines.txt")},
 		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
-		{"properties", "Hadoop", "names of job properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
+		{"properties", "Hadoop", "names of properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/hadoop-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
 		{"files", "Hadoop", "compressed files and SequenceFiles that one writes and the other reads, and their splits", "`compression.TestHadoop`, `sequencefile.TestHadoop`, `runtime.TestBzip2SplitsOfHadoop`", files{dir}.compared},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},

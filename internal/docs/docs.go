@@ -27,7 +27,9 @@ func Properties() string {
 		"Any other name is the job's own: `Task.Property` reads it.\n\n" +
 		"| property | default | |\n|---|---|---|\n")
 	old := oldNames()
+	implemented := make(map[string]bool)
 	for _, p := range mapreduce.Properties() {
+		implemented[p.Name] = true
 		also := ""
 		if names := old[p.Name]; names != "" {
 			also = "; formerly " + names
@@ -43,8 +45,36 @@ func Properties() string {
 		"The program warns once for each of them that is set:\n\n" +
 		"| without effect | no warning for | why |\n|---|---|---|\n")
 	rules(&b, false)
+	b.WriteString("\n## The most used properties of Hadoop\n\n" +
+		"An old name has the effect of the current one.\n\n" +
+		"| property | old names | in Quern | why |\n|---|---|---|---|\n")
+	for _, name := range hadoop.Used() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, old[name], treatment(name, implemented[name]))
+	}
 	b.WriteString("\nGenerated from the code by `go test ./internal/docs -rewrite`.\n")
 	return b.String()
+}
+
+// treatment returns what Quern does with a property of Hadoop, and why.
+func treatment(name string, implemented bool) string {
+	rule, found := hadoop.Find(name)
+	switch {
+	case implemented:
+		return "supported |"
+	case !found:
+		return "unknown |"
+	}
+	does := "no effect"
+	if rule.Refused {
+		does = "refused"
+	}
+	switch accepted := code(strings.Join(rule.Accepted, ", ")); {
+	case accepted != "" && rule.Refused:
+		does += ", except " + accepted
+	case accepted != "":
+		does += "; no warning for " + accepted
+	}
+	return does + " | " + rule.Reason
 }
 
 // oldNames returns the old names of properties, by current name.

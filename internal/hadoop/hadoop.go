@@ -1,6 +1,6 @@
-// Package hadoop has two tables of Hadoop's properties: rules.txt lists the properties that
-// Quern refuses or ignores, and renamed.txt the old names of properties. Package mapreduce
-// applies them, and docs/properties.md shows them.
+// Package hadoop has three tables of Hadoop's properties: rules.txt lists the properties that
+// Quern refuses or ignores, renamed.txt the old names of properties, and used.txt those that
+// people set most. Package mapreduce applies them, and docs/properties.md shows them.
 //
 // A property that Quern implements has no rule.
 package hadoop
@@ -17,6 +17,9 @@ var rulesFile string
 
 //go:embed renamed.txt
 var renamedFile string
+
+//go:embed used.txt
+var usedFile string
 
 // Rule says what Quern does with a property that it does not implement.
 type Rule struct {
@@ -47,6 +50,14 @@ var Renamed = sync.OnceValue(func() map[string]string {
 	}
 	return names
 })
+
+// Used lists the properties that people set most, in groups.
+func Used() (names []string) {
+	for _, f := range fields(usedFile) {
+		names = append(names, f[0])
+	}
+	return names
+}
 
 // Find returns the rule for a property's current name: a rule with this name, else the rule
 // with the longest matching prefix.

@@ -52,7 +52,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: rule %q, %v, want %q", name, rule.Name, ok, want)
 		}
 	}
-	if rule, _ := Find("fs.defaultFS"); !rule.Allows("file:///") || rule.Allows("hdfs://nn") || rule.Allows("") {
+	if rule, _ := Find("mapreduce.output.basename"); !rule.Allows("part") || rule.Allows("data") || rule.Allows("") {
 		t.Errorf("rule %+v", rule)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -37,6 +38,9 @@ const (
 	aclProperty
 	codecProperty
 	choiceProperty
+	fileSystemProperty
+	umaskProperty
+	blockSizeProperty
 )
 
 // Names that package mapreduce uses.
@@ -47,13 +51,24 @@ const (
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
+	DefaultFS         = "fs.defaultFS"
+	MarkSuccess       = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 )
 
 // All returns the properties, sorted by name.
 func All() []Property {
 	return []Property{
+		{Name: "dfs.blocksize", kind: blockSizeProperty,
+			Doc: "bytes of a block of the output in HDFS, may end in k, m, g or t; empty: as HDFS and the files in HADOOP_CONF_DIR say"},
+		{Name: "dfs.replication", kind: integerProperty, low: 1, high: 512,
+			Doc: "copies of each block of the output in HDFS; empty: as HDFS and the files in HADOOP_CONF_DIR say"},
+		{Name: DefaultFS, Default: "file:///", kind: fileSystemProperty,
+			Doc: "file system of paths without a scheme, as hdfs://nn:8020, or hdfs:/// for the one in HADOOP_CONF_DIR; such paths must then be absolute. Only -D and Job.Properties set it: without it a path is local, whatever core-site.xml says"},
+		{Name: "fs.permissions.umask-mode", kind: umaskProperty,
+			Doc: "permissions that the output lacks, as 027 or u=rwx,g=rx,o=, in HDFS and in local files and directories; empty: in HDFS as HADOOP_CONF_DIR says, else 022; local: as the daemons' umask says"},
 		number("io.seqfile.compress.blocksize", 1_000_000, 1, math.MaxInt32,
 			"bytes of keys and values with which a block of a SequenceFile ends, see mapreduce.output.fileoutputformat.compress.type"),
+		boolean(MarkSuccess, true, "write an empty file _SUCCESS into the output when the job has succeeded"),
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
 			"maximum size of a split, the part of a file that one map reads, in bytes"),
 		number("mapreduce.input.fileinputformat.split.minsize", 1, 1, math.MaxInt64,
@@ -188,13 +203,15 @@ func (p *Property) check(value string) error {
 	switch p.kind {
 	case integerProperty:
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < p.low || n > p.high {
+		if value != p.Default && (err != nil || n < p.low || n > p.high) {
 			return fmt.Errorf("property %s=%q: must be a whole number from %d to %d", p.Name, value, p.low, p.high)
 		}
 	case realProperty:
 		if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0 && n <= float64(p.high)) {
 			return fmt.Errorf("property %s=%q: must be a number from 0 to %d", p.Name, value, p.high)
 		}
+	case fileSystemProperty, umaskProperty, blockSizeProperty:
+		return p.checkOutput(value)
 	case textProperty:
 		if int64(len(value)) < p.low {
 			return fmt.Errorf("property %s is empty", p.Name)
@@ -219,6 +236,26 @@ func (p *Property) check(value string) error {
 		if value != "true" && value != "false" && value != p.Default {
 			return fmt.Errorf("property %s=%q: must be true or false", p.Name, value)
 		}
+	}
+	return nil
+}
+
+// checkOutput checks the properties of paths and of output files.
+func (p *Property) checkOutput(value string) (err error) {
+	switch {
+	case p.kind == fileSystemProperty:
+		_, err = dfs.CleanDefault(value)
+	case value == "":
+	case p.kind == umaskProperty:
+		_, err = dfs.ParseUmask(value)
+	default:
+		var size int64
+		if size, err = dfs.ParseSize(value); err == nil && (size == 0 || size%512 != 0) {
+			err = fmt.Errorf("size %q: must be a multiple of 512", value)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("property %s: %w", p.Name, err)
 	}
 	return nil
 }
