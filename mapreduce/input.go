@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -23,6 +24,7 @@ type inputSpec struct {
 	custom     mrruntime.Format // nil: the built-in format of that name
 	recordSize int
 	paths      []string // empty: -input
+	splits     int      // of an input without files
 	types      string   // of the records of binary files, by formOf; empty: not checked
 	from       stage    // reads the result of this stage
 	err        error
@@ -115,6 +117,37 @@ func Files(paths ...string) Input[Pair[string, []byte]] {
 						return
 					}
 				}
+			}
+		},
+	}
+}
+
+// Generate reads no files: the job has one map for each n from 0 to maps-1, and records(n) are the
+// records of that map. Use it for jobs that make their data, such as TeraGen and Pi. For the same n,
+// records must return the same records in every attempt.
+//
+// With [Pairs.TotalOrder], the job's setup reads the first records of up to ten maps.
+func Generate[R any](maps int, records func(n int) iter.Seq[R]) Input[R] {
+	spec := &inputSpec{format: "generated", splits: maps}
+	switch {
+	case maps < 1:
+		spec.err = fmt.Errorf("Generate was called with %d maps: want 1 or more", maps)
+	case records == nil:
+		spec.err = errors.New("Generate was called without a function")
+	}
+	return Input[R]{
+		spec: spec,
+		read: func(_ *Task, in splitReader) iter.Seq[R] {
+			return func(yield func(R) bool) {
+				for _, c := range in.Chunks() {
+					for rec := range records(int(c.Offset)) {
+						more, skip := in.CountRecord()
+						if !more || !skip && !yield(rec) {
+							return
+						}
+					}
+				}
+				in.EndRecords()
 			}
 		},
 	}

@@ -24,7 +24,8 @@
 // # By task
 //
 //   - Read: [Lines], [KeyValues], [Records], [Files]; your own formats, [NewInput] and
-//     [InputOf]; another job's result, [From]; several inputs, [Merge] or [Join].
+//     [InputOf]; another job's result, [From]; no files, [Generate]; several inputs, [Merge] or
+//     [Join].
 //   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
 //   - Shrink map output: [Pairs.Combine], [Pairs.CombineGroup]; [Fold] does it by itself.
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];

@@ -316,6 +316,9 @@ func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 func newMapTask(rt *mrruntime.Task, job *jobSpec, in splitReader) *Task {
 	t := newTask(rt, job)
 	for _, c := range in.Chunks() {
+		if c.Path == "" {
+			continue // of Generate
+		}
 		t.splits = append(t.splits, splitOf(c))
 	}
 	return t

@@ -131,6 +131,8 @@ func (c *compilation) inputs(st stage, at places) ([]wire.InputPlan, error) {
 		switch {
 		case in.from != nil:
 			plan.From = c.writerOf(in.from) + 1
+		case in.format == "generated":
+			plan.Splits = in.splits
 		case len(in.paths) == 0 && len(c.Inputs) == 0:
 			return nil, bridge.Usagef("no input: give -input")
 		default:

@@ -139,7 +139,7 @@ type SidePart = mrruntime.SidePart
 func (t *Task) Parts(name string) ([]SidePart, error) { return t.host.Parts(name) }
 
 // Splits returns the pieces of files that this map reads: usually one, several if
-// files are small. A reduce has none.
+// files are small. A reduce has none, nor has a map of [Generate].
 func (t *Task) Splits() []Split { return t.splits }
 
 // fail keeps the first error and turns off emit and Write.

@@ -10,8 +10,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// formatBinary is the format of data between jobs of a flow.
-const formatBinary = "binary"
+const (
+	formatBinary    = "binary"    // of data between jobs of a flow
+	formatGenerated = "generated" // of inputs without files
+)
 
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
@@ -22,6 +24,8 @@ var formats = map[string]Format{
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
 	"files":      sized{decompresses: true, whole: true},
 	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
+
+	formatGenerated: generated{},
 }
 
 // Format checks the files of an input and cuts them into splits. Reading records is up to
@@ -193,6 +197,29 @@ func (fixed) Check(in *wire.InputPlan, recordMax int) error {
 	}
 	return nil
 }
+
+// generated is the Format of an input without files. The chunk of a split has no path; its offset
+// is the number of the split.
+type generated struct{}
+
+func (generated) Check(in *wire.InputPlan, _ int) error {
+	if in.Splits < 1 || in.Splits > maxSplits {
+		return fmt.Errorf("generated input of %d splits: want 1 to %d", in.Splits, maxSplits)
+	}
+	return nil
+}
+
+func (generated) CheckFile(dfs.Info) error { return nil }
+
+func (generated) Splits(in *wire.InputPlan, _ []File) ([][]Chunk, error) {
+	splits := make([][]Chunk, min(in.Splits, maxSplits+1))
+	for i := range splits {
+		splits[i] = []Chunk{{Offset: int64(i)}}
+	}
+	return splits, nil
+}
+
+func (generated) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
 
 // Cut is the Format of an author who cuts files in code. The function returns the chunks
 // of each split, with path, offset and length.

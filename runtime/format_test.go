@@ -90,3 +90,22 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// TestGenerated: an input without files has a split for each number, and too many splits are refused.
+func TestGenerated(t *testing.T) {
+	in := &wire.InputPlan{Format: formatGenerated, Splits: 3}
+	splits, err := planSplits(1, in, formatOf(in), nil, splitSettings(1), nil, nil)
+	if err != nil || len(splits) != 3 {
+		t.Fatalf("%v, %v", splits, err)
+	}
+	for i, e := range splits {
+		if len(e.Chunks) != 1 || e.Chunks[0] != (Chunk{Offset: int64(i)}) || e.Input != 1 || e.length() != 0 {
+			t.Errorf("split %d: %+v", i, e)
+		}
+	}
+	for n, fine := range map[int]bool{-1: false, 0: false, 1: true, maxSplits: true, maxSplits + 1: false} {
+		if err := (generated{}).Check(&wire.InputPlan{Splits: n}, 0); (err == nil) != fine {
+			t.Errorf("%d splits: error %v", n, err)
+		}
+	}
+}

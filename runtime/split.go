@@ -40,7 +40,7 @@ type Split struct {
 	ratioMax     int64  // maximum bytes that a compressed byte may become
 	blockSize    int    // bytes per read, for lines
 	sample       int64  // maximum record bytes to read; MaxInt64 for a whole split
-	stopAtSample bool   // an own format's records end at sample too
+	stopAtSample bool   // an own format's records end at sample too; generated ones after sampledKeys
 	pulse        *pulse
 
 	meter       meter
@@ -117,7 +117,7 @@ func (s *Split) CountRecord() (more, skip bool) {
 		s.err = cmp.Or(s.err, s.ctx.Err())
 		return false, false
 	}
-	return !s.stopAtSample || s.rawBytes.Load() < s.sample, false
+	return !s.stopAtSample || s.rawBytes.Load() < s.sample && (s.length() > 0 || s.records <= sampledKeys), false
 }
 
 // open opens a chunk's file. It fails if the file has changed since the splits were

@@ -44,13 +44,15 @@ type JobPlan struct {
 	Files      map[string]string `msgpack:"Files"`      // side files: name to URL
 }
 
-// InputPlan describes one input of a job: paths, or an earlier job of the flow.
+// InputPlan describes one input of a job: paths, an earlier job of the flow, or splits without files.
 type InputPlan struct {
 	Format     string   `msgpack:"Format"`          // a format of package runtime, or a name from the program
 	RecordSize int      `msgpack:"RecordSize"`      // bytes, for "records"
 	Paths      []string `msgpack:"Paths"`           // URLs: files, directories, globs
 	Types      string   `msgpack:"Types,omitempty"` // only main outputs of jobs with these Types; empty: any files
 	From       int      `msgpack:"From"`            // 1 + index in Plan.Jobs of the job that writes this input; 0: read Paths
+
+	Splits int `msgpack:"Splits,omitempty"` // number of splits, for "generated"
 }
 
 // InputJobs lists the jobs that write j's input, as indexes in Plan.Jobs: sorted, and each once.

@@ -52,7 +52,8 @@ type (
 		Format     string   `json:"format"`
 		RecordSize int      `json:"recordSize,omitempty"`
 		Paths      []string `json:"paths,omitempty"`
-		From       string   `json:"from,omitempty"` // the job that writes it
+		From       string   `json:"from,omitempty"`   // the job that writes it
+		Splits     int      `json:"splits,omitempty"` // of an input without files
 	}
 )
 
@@ -92,7 +93,7 @@ func submissionOf(x *wire.JobSubmission) *Submission {
 		s.Flow, first = x.Flow.String(), wire.JobID(x.Flow)
 	}
 	for _, in := range p.Inputs {
-		input := Input{Format: in.Format, RecordSize: in.RecordSize, Paths: in.Paths}
+		input := Input{Format: in.Format, RecordSize: in.RecordSize, Paths: in.Paths, Splits: in.Splits}
 		if in.From > 0 {
 			input.From = wire.JobID{Start: first.Start, N: first.N + in.From - 1}.String()
 		}

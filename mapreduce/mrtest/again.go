@@ -103,6 +103,10 @@ func (r *recorder) Collect(partition int, key, value []byte) error {
 func splitText(chunks []runtime.Chunk) string {
 	var all []string
 	for _, c := range chunks {
+		if c.Path == "" { // of Generate
+			all = append(all, fmt.Sprintf("number %d", c.Offset))
+			continue
+		}
 		all = append(all, fmt.Sprintf("%s from byte %d to %d", strings.TrimPrefix(c.Path, inputDir+"/"), c.Offset, c.Offset+c.Length))
 	}
 	return strings.Join(all, ", ")
