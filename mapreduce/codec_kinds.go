@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/quernmr/quern/mapreduce/internal/javatext"
+	"github.com/quernmr/quern/internal/javatext"
 )
 
 // Encodings of the basic types. Bytes have the order of the values:

@@ -25,7 +25,16 @@ const (
 	wild    = `*?[{`
 )
 
-func isPattern(name string) bool { return strings.ContainsAny(name, special) }
+// Glob returns the names that match a pattern, sorted, and hidden ones too. If two alternatives with slashes match
+// a name, it is there twice, as in Hadoop.
+func Glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
+	matched, err := expand(pattern, func(pattern string) ([]dfs.Info, error) { return glob(f, pattern) })
+	slices.SortStableFunc(matched, func(a, b dfs.Info) int { return strings.Compare(a.Name, b.Name) })
+	return matched, err
+}
+
+// IsPattern reports whether a path has characters that make it a pattern.
+func IsPattern(name string) bool { return strings.ContainsAny(name, special) }
 
 // hidden reports whether directory listings and patterns skip a file.
 func hidden(name string) bool {

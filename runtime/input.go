@@ -82,7 +82,7 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 // is a file's name and, as a pattern, matches other files.
 func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	info, err := f.Stat(name)
-	if !isPattern(name) {
+	if !IsPattern(name) {
 		return []dfs.Info{info}, err
 	}
 	exists := err == nil

@@ -22,6 +22,8 @@ type command struct {
 	min, max int                      // number of arguments that are not flags
 
 	run func(t *tool, ctx context.Context, args []string) int // returns the exit code
+
+	complete func(before []string) []choice // completes all words, after those before; may be nil
 }
 
 // anyNumber is a max of arguments without limit.
@@ -109,6 +111,9 @@ func commands() []command {
 		{name: "ls", group: past, synopsis: "[-json] JOB|FLOW|PATH…", summary: "list the files of outputs", help: lsHelp,
 			query: (*query).ls, offline: onlyPaths, min: 1, max: anyNumber, words: []candidate{ofOutputs},
 			examples: []string{"ls job_1764000000_0001", "ls hdfs:///counts"}},
+
+		{name: "fs", group: past, synopsis: "[-fs URL] -COMMAND [options] PATH…", summary: "work with files, local and in HDFS, as hadoop fs does", help: fsHelp(), run: (*tool).fs, complete: completeFS,
+			examples: []string{"fs -ls -h hdfs:///counts", "fs -text words.seq", "fs -fs hdfs://namenode:8020 -du -s /logs"}},
 
 		{name: "top", group: cluster, synopsis: "", summary: "show the cluster and its jobs on the terminal, as they change", help: topHelp,
 			query: (*query).top, examples: []string{"top"}},

@@ -133,6 +133,9 @@ func (t *tool) choices(ctx context.Context, before []string, word string) []choi
 	if c == nil {
 		return nil
 	}
+	if c.complete != nil {
+		return c.complete(before)
+	}
 	l := &line{tool: t, word: word}
 	inspector := *t
 	inspector.inspect = func(set *flag.FlagSet) { l.flags = set }

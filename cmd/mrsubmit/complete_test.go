@@ -52,6 +52,11 @@ func TestComplete(t *testing.T) {
 		{"run ./job -pr", ":files"},
 		{"run -D a=b -po", "-pool"},
 		{"completion z", "zsh"},
+		{"fs -l", "-ls -lsr"},
+		{"fs -fs hdfs://n -te", "-test -text"},
+		{"fs -fs=hdfs://n -te", "-test -text"},
+		{"fs -fs ", ""},
+		{"fs -rm -sk", "-skipTrash :files"},
 		{"kill -jobtracker 127.0.0.1:1 job", ""},
 		{"kill -jobtracker nonsense job", ""},
 	} {

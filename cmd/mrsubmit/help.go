@@ -15,7 +15,7 @@ import (
 func otherNames() map[string]string {
 	return map[string]string{
 		"jar": "run", "submit": "run", "job": "list", "jobs": "list", "ps": "list", "application": "list", "describe": "status", "get": "status",
-		"stop": "kill", "cancel": "kill", "alloc": "attempts", "monitor": "wait", "text": "cat", "dfs": "ls", "fs": "ls", "node": "cluster", "nodes": "cluster",
+		"stop": "kill", "cancel": "kill", "alloc": "attempts", "monitor": "wait", "text": "fs -text", "dfs": "fs", "hdfs": "fs", "node": "cluster", "nodes": "cluster",
 		"server": "cluster", "scheduler": "cluster scheduler", "drain": "cluster drain", "certs": "cluster certs", "priority": "set", "move": "set",
 	}
 }

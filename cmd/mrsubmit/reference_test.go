@@ -44,6 +44,8 @@ func TestReference(t *testing.T) {
 		switch name {
 		case "run":
 			flags = docs.Section(page, "### mrsubmit run")
+		case "fs":
+			flags = docs.Section(page, "### mrsubmit fs")
 		case "cluster certs", "completion": // they need no job tracker
 		default:
 			flags += common

@@ -268,30 +268,10 @@ func (FS) Real(name string) (string, error) {
 
 // List lists a dangling link as a file, so that opening it gives an error.
 func (FS) List(name string) ([]dfs.Info, error) {
-	dir, err := Path(name)
+	infos := []dfs.Info{}
+	err := list(name, func(path string, info fs.FileInfo) { infos = append(infos, describe(path, info)) })
 	if err != nil {
 		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]dfs.Info, 0, len(entries))
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		info, err := e.Info()
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			if target, err := os.Stat(path); err == nil {
-				info = target
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed since the directory was read
-		}
-		if err != nil {
-			return nil, err
-		}
-		infos = append(infos, describe(path, info))
 	}
 	return infos, nil
 }

@@ -17,7 +17,7 @@ func Section(page, heading string) string {
 }
 
 var (
-	documentedFlag = regexp.MustCompile("`-([A-Za-z][a-z-]*)")
+	documentedFlag = regexp.MustCompile("`-([A-Za-z][A-Za-z-]*)")
 	defaultOfFlag  = regexp.MustCompile(`\(default (?:"([^"]+)"|(\d\w*))\)`)
 )
 

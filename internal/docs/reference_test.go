@@ -70,7 +70,7 @@ func TestCommands(t *testing.T) {
 	reference := text(t, "../../docs/reference.md")
 	section := Section(reference, "## mrsubmit")
 	flags := map[string]map[string]bool{"mrsubmit": {"version": true, "h": true}, "jobtracker": {}, "tasktracker": {}}
-	for _, name := range documentedFlag.FindAllStringSubmatch(section+Section(reference, "### mrsubmit run"), -1) {
+	for _, name := range documentedFlag.FindAllStringSubmatch(section+Section(reference, "### mrsubmit run")+Section(reference, "### mrsubmit fs"), -1) {
 		flags["mrsubmit"][name[1]] = true
 	}
 	for _, daemon := range []string{"jobtracker", "tasktracker"} {

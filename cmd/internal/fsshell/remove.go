@@ -1,0 +1,126 @@
+package fsshell
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// rm removes files, and with -r directories. Where the servers keep a trash, it moves them there.
+func (r *call) rm(args []string) error {
+	trees := r.flag["r"] || r.flag["R"]
+	for _, arg := range args {
+		all, err := r.expand(arg)
+		var path *pathError
+		if err != nil && r.flag["f"] && errors.As(err, &path) {
+			continue // no name matches
+		}
+		if err != nil {
+			r.fail(err)
+		}
+		for _, p := range all {
+			if p.Attributes == nil && r.flag["f"] {
+				continue
+			}
+			err := r.must(p, func(p place) error {
+				if p.Dir && !trees {
+					return &pathError{p.text, isDirectory}
+				}
+				return r.remove(p)
+			})
+			if err != nil {
+				r.fail(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *call) remove(p place) error {
+	if p.isRoot() {
+		return fmt.Errorf("`%s': this is the root directory, which %s does not remove", p.text, r.Program)
+	}
+	if !r.flag["skipTrash"] {
+		if moved, err := r.moveToTrash(p); moved || err != nil {
+			return err
+		}
+	}
+	remove := p.files.Remove
+	if p.Dir {
+		remove = p.files.RemoveAll
+	}
+	if err := remove(p.url); err != nil {
+		return err
+	}
+	r.println("Deleted " + p.text)
+	return nil
+}
+
+// trashed is a file system that may keep removed files.
+type trashed interface {
+	Trash(name string) (kept bool, err error)
+	homely
+}
+
+// moveToTrash moves a path to HOME/.Trash/Current, below which it keeps its own path.
+func (r *call) moveToTrash(p place) (moved bool, err error) {
+	files, ok := p.files.(trashed)
+	if !ok {
+		return false, nil
+	}
+	kept, err := files.Trash(p.url)
+	if err != nil || !kept {
+		return false, err
+	}
+	home, err := files.Home(p.url)
+	if err != nil {
+		return false, err
+	}
+	top := dfs.Join(home, ".Trash")
+	switch {
+	case p.url == top || strings.HasPrefix(p.url, top+"/"):
+		return false, nil // it is in the trash already
+	case strings.HasPrefix(top, p.url+"/"):
+		return false, worded("Cannot move \"%s\" to the trash, as it contains the trash. Consider using -skipTrash option", qualified(p.url))
+	}
+	_, path, _ := strings.Cut(strings.TrimPrefix(p.url, schemeAndAuthority(p.url)), "/")
+	to := dfs.Join(top, "Current", path)
+	if err := dfs.Private(p.files).MkdirAll(dfs.Dir(to)); err != nil {
+		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
+	}
+	rename := p.files.RenameFile
+	if p.Dir {
+		rename = p.files.RenameDir
+	}
+	if err = rename(p.url, to); errors.Is(err, fs.ErrExist) {
+		to = fmt.Sprintf("%s%d", to, time.Now().UnixMilli())
+		err = rename(p.url, to)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
+	}
+	r.warn(fmt.Sprintf("Moved: '%s' to trash at: %s", qualified(p.url), qualified(to)))
+	return true, nil
+}
+
+func (r *call) rmdir(args []string) error {
+	return r.each(args, func(p place) error {
+		if !p.Dir {
+			return &pathError{p.text, notDirectory}
+		}
+		all, err := p.children()
+		switch {
+		case err != nil:
+			return err
+		case len(all) == 0:
+			return p.files.Remove(p.url)
+		case r.flag["-ignore-fail-on-non-empty"]:
+			return nil
+		}
+		return &pathError{p.text, notEmpty}
+	})
+}

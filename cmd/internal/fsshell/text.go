@@ -1,0 +1,126 @@
+package fsshell
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/internal/javatext"
+	"github.com/quernmr/quern/sequencefile"
+	"github.com/quernmr/quern/sequencefile/writable"
+)
+
+// decode prints a file decoded. As in Hadoop, the content tells SequenceFiles and gzip, and else the name's suffix
+// tells the codec.
+func (r *call) decode(p place, f dfs.File) error {
+	begin := make([]byte, 4)
+	n, err := f.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	begin = begin[:n]
+	codec := compression.OfFile(p.Name)
+	foreign, isForeign := compression.ForeignFile(p.Name)
+	switch {
+	case bytes.HasPrefix(begin, []byte("SEQ")):
+		return r.sequence(f)
+	case bytes.HasPrefix(begin, []byte("Obj\x01")):
+		return errors.New("this is an Avro file, which -text does not decode: use a job with an input of package formats/avro")
+	case bytes.HasPrefix(begin, []byte("PAR1")):
+		return errors.New("this is a Parquet file, which -text does not decode: use a job with an input of package formats/parquet")
+	case bytes.HasPrefix(begin, []byte("\x1f\x8b")):
+		if codec, err = compression.Named("gzip"); err != nil {
+			return err
+		}
+	case isForeign:
+		return fmt.Errorf("this is %s, which -text does not decode", foreign.Content)
+	}
+	if codec == nil {
+		return r.print(f)
+	}
+	unpacked := codec.NewReader()
+	defer unpacked.Close()
+	unpacked.Reset(f, compression.Whole)
+	return r.print(unpacked)
+}
+
+// sequence prints the records of a SequenceFile: key, tab, value.
+func (r *call) sequence(f dfs.File) error {
+	in, err := sequencefile.NewReader(f, f.Info().Size, sequencefile.Limits{})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	var line []byte
+	for record, err := range in.Records(0, math.MaxInt64) {
+		if err != nil {
+			return err
+		}
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if line, err = appendWritable(line[:0], in.Header.KeyClass, record.Key); err != nil {
+			return fmt.Errorf("the key at offset %d: %w", record.Offset, err)
+		}
+		line = append(line, '\t')
+		if line, err = appendWritable(line, in.Header.ValueClass, record.Value); err != nil {
+			return fmt.Errorf("the value at offset %d: %w", record.Offset, err)
+		}
+		if _, err := r.out.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendWritable appends an encoded value as its class's toString shows it.
+func appendWritable(dst []byte, class string, data []byte) ([]byte, error) {
+	v, ok, err := writable.Decode(class, data)
+	switch {
+	case err != nil:
+		return dst, err
+	case !ok:
+		return dst, fmt.Errorf("-text does not know the class %s: it decodes the Writables of org.apache.hadoop.io", class)
+	}
+	return appendText(dst, v), nil
+}
+
+// appendText appends a value as Java shows it. Entries of maps are in the order of the file.
+func appendText(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return append(dst, strings.ToValidUTF8(v, "\ufffd")...)
+	case []byte:
+		for i, b := range v {
+			if i > 0 {
+				dst = append(dst, ' ')
+			}
+			dst = fmt.Appendf(dst, "%02x", b)
+		}
+		return dst
+	case float32:
+		return javatext.AppendFloat(dst, float64(v), 32)
+	case float64:
+		return javatext.AppendFloat(dst, v, 64)
+	case struct{}:
+		return append(dst, "(null)"...)
+	case []writable.Entry[any, any]:
+		dst = append(dst, '{')
+		for i, e := range v {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = appendText(dst, e.Key)
+			dst = append(dst, '=')
+			dst = appendText(dst, e.Value)
+		}
+		return append(dst, '}')
+	default: // booleans and integers
+		return fmt.Append(dst, v)
+	}
+}

@@ -1,0 +1,8 @@
+package local
+
+import (
+	"syscall"
+	"time"
+)
+
+func accessed(s *syscall.Stat_t) time.Time { return time.Unix(s.Atim.Unix()) }

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package local
+
+import (
+	"syscall"
+	"time"
+)
+
+func accessed(s *syscall.Stat_t) time.Time { return time.Unix(s.Atimespec.Unix()) }

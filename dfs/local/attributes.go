@@ -1,0 +1,219 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+var _ dfs.Attributed = FS{}
+
+// Attributes implements dfs.Attributed.
+func (FS) Attributes(name string) (dfs.Attributes, error) {
+	path, err := Path(name)
+	if err != nil {
+		return dfs.Attributes{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return dfs.Attributes{}, err
+	}
+	return attributes(path, info), nil
+}
+
+// ListAttributes implements dfs.Attributed.
+func (FS) ListAttributes(name string) (all []dfs.Attributes, err error) {
+	err = list(name, func(path string, info fs.FileInfo) { all = append(all, attributes(path, info)) })
+	return all, err
+}
+
+func attributes(path string, info fs.FileInfo) dfs.Attributes {
+	a := dfs.Attributes{Info: describe(path, info), Length: info.Size(), Mode: uint32(info.Mode().Perm()), Accessed: info.ModTime()}
+	if info.Mode()&fs.ModeSticky != 0 {
+		a.Mode |= 0o1000
+	}
+	if !info.IsDir() {
+		a.Replicas = 1
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		a.Owner, a.Group = userName(s.Uid), groupName(s.Gid)
+		a.Accessed = accessed(s)
+	}
+	return a
+}
+
+// names caches names of users and groups: looking one up can read a file or ask a server.
+type names struct {
+	mu     sync.Mutex
+	known  map[uint32]string
+	lookUp func(id string) (string, error)
+}
+
+func (n *names) of(id uint32) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name, ok := n.known[id]
+	if !ok {
+		number := strconv.FormatUint(uint64(id), 10)
+		var err error
+		if name, err = n.lookUp(number); err != nil {
+			name = number // without a name, tools show the number
+		}
+		n.known[id] = name
+	}
+	return name
+}
+
+var users = &names{known: map[uint32]string{}, lookUp: func(id string) (string, error) {
+	u, err := user.LookupId(id)
+	if err != nil {
+		return "", err
+	}
+	return u.Username, nil
+}}
+
+var groups = &names{known: map[uint32]string{}, lookUp: func(id string) (string, error) {
+	g, err := user.LookupGroupId(id)
+	if err != nil {
+		return "", err
+	}
+	return g.Name, nil
+}}
+
+func userName(id uint32) string  { return users.of(id) }
+func groupName(id uint32) string { return groups.of(id) }
+
+// SetMode implements dfs.Attributed.
+func (FS) SetMode(name string, mode uint32) error {
+	bits := fs.FileMode(mode & 0o777)
+	if mode&0o1000 != 0 {
+		bits |= fs.ModeSticky
+	}
+	return at(name, func(path string) error { return os.Chmod(path, bits) })
+}
+
+// SetTimes implements dfs.Attributed.
+func (FS) SetTimes(name string, modified, accessed time.Time) error {
+	return at(name, func(path string) error { return os.Chtimes(path, accessed, modified) })
+}
+
+// SetOwner implements dfs.Attributed.
+func (FS) SetOwner(name, owner, group string) error {
+	uid, gid := -1, -1
+	if owner != "" {
+		u, err := user.Lookup(owner)
+		if err == nil {
+			uid, err = strconv.Atoi(u.Uid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if group != "" {
+		g, err := user.LookupGroup(group)
+		if err == nil {
+			gid, err = strconv.Atoi(g.Gid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return at(name, func(path string) error { return os.Chown(path, uid, gid) })
+}
+
+// Access implements dfs.Attributed.
+func (FS) Access(name string, write bool) error {
+	const mayRead, mayWrite = 4, 2
+	mode := uint32(mayRead)
+	if write {
+		mode = mayWrite
+	}
+	return at(name, func(path string) error {
+		if err := syscall.Access(path, mode); err != nil {
+			return &fs.PathError{Op: "access", Path: path, Err: err}
+		}
+		return nil
+	})
+}
+
+// Usage implements dfs.Attributed. It follows symbolic links, as List does, but not into directories that are above.
+func (f FS) Usage(name string) (dfs.Usage, error) {
+	u := dfs.Usage{NameQuota: -1, SpaceQuota: -1}
+	info, err := f.Stat(name)
+	if err == nil {
+		err = f.addUsage(&u, info, nil)
+	}
+	u.Stored = u.Bytes
+	return u, err
+}
+
+func (f FS) addUsage(u *dfs.Usage, info dfs.Info, above []os.FileInfo) error {
+	if !info.Dir {
+		u.Files++
+		u.Bytes += info.Size
+		return nil
+	}
+	u.Directories++
+	path, err := Path(info.Name)
+	if err != nil {
+		return err
+	}
+	self, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range above {
+		if os.SameFile(dir, self) {
+			return fmt.Errorf("%s is a directory above itself, by a symbolic link", path)
+		}
+	}
+	entries, err := f.List(info.Name)
+	if err != nil {
+		return err
+	}
+	above = append(above[:len(above):len(above)], self)
+	for _, entry := range entries {
+		if err := f.addUsage(u, entry, above); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list calls each for a directory's entries, sorted by name. A dangling link is a file.
+func list(name string, each func(path string, info fs.FileInfo)) error {
+	dir, err := Path(name)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if target, err := os.Stat(path); err == nil {
+				info = target
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed since the directory was read
+		}
+		if err != nil {
+			return err
+		}
+		each(path, info)
+	}
+	return nil
+}
