@@ -17,7 +17,8 @@ import (
 // field is a field of the program's struct.
 type field struct {
 	name     string // of the column
-	title    string // of the field, for messages
+	own      string // name of the field
+	title    string // the same with the struct's name, for messages
 	offset   uintptr
 	kind     reflect.Type // without pointer
 	pointer  bool
@@ -55,7 +56,7 @@ func fieldsOf(row reflect.Type) (all []field, err error) {
 		if tag == "-" || !of.IsExported() {
 			continue
 		}
-		f := field{name: of.Name, title: row.Name() + "." + of.Name, offset: of.Offset, kind: of.Type, scale: -1}
+		f := field{name: of.Name, own: of.Name, title: row.Name() + "." + of.Name, offset: of.Offset, kind: of.Type, scale: -1}
 		if f.pointer = of.Type.Kind() == reflect.Pointer; f.pointer {
 			f.kind = of.Type.Elem()
 		}

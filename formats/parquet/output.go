@@ -87,7 +87,7 @@ func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
 			if f.optional {
 				tag += ",optional"
 			}
-			options = append(options, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.name))
+			options = append(options, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.own))
 		}
 	}
 	return parquet.SchemaOf(reflect.New(row).Interface(), options...), nil

@@ -33,7 +33,7 @@ type kinds struct {
 	F64     float64
 	Text    string `parquet:"the_text"`
 	Bytes   []byte
-	Day     Date
+	Day     Date      `parquet:"the_day"`
 	DayTime time.Time `parquet:",date"`
 	Milli   time.Time `parquet:",timestamp(millisecond)"`
 	Nano    time.Time
