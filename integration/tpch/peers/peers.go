@@ -50,19 +50,28 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 	if err != nil {
 		return nil, err
 	}
+	a, err := p.Query(ctx, tables, string(sql), cores)
+	if err != nil {
+		return nil, fmt.Errorf("query %d: %w", query, err)
+	}
+	return a, nil
+}
+
+// Query runs any statements, as Ask does. The answer is that of the last one.
+func (p *Peer) Query(ctx context.Context, tables, sql string, cores int) (*Answer, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, p.program("python"), "-c", script, p.Name, tables, schema, string(sql))
+	cmd := exec.CommandContext(ctx, p.program("python"), "-c", script, p.Name, tables, schema, sql)
 	cmd.Env = append(os.Environ(), "PEER_CORES="+strconv.Itoa(cores))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s, query %d: %w\n%s", p.Name, query, err, stderr.Bytes())
+		return nil, fmt.Errorf("%s: %w\n%s", p.Name, err, stderr.Bytes())
 	}
 	a := &Answer{Lines: stdout.String(), Whole: time.Since(began)}
 	printed := strings.TrimSpace(stderr.String())
 	took, err := time.ParseDuration(printed[strings.LastIndexByte(printed, ' ')+1:] + "s")
 	if err != nil {
-		return nil, fmt.Errorf("%s, query %d: read its time: %w", p.Name, query, err)
+		return nil, fmt.Errorf("%s: read its time: %w", p.Name, err)
 	}
 	a.Query = took
 	return a, nil

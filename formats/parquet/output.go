@@ -1,0 +1,120 @@
+package parquet
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+
+	"github.com/quernmr/quern/mapreduce"
+)
+
+// defaultBlock is the size of a row group in parquet-mr.
+const defaultBlock = 128 << 20
+
+// Format writes Parquet files; see [Output].
+type Format[K, V, T any] struct{ row func(K, V) T }
+
+// Output returns the format of Parquet files with one row for each record of a result. Fields of T are columns, as for
+// [Input]; in addition, uint8 to uint64 and fields with decimal in their tag have a precision. Pointers and fields with
+// optional in their tag are columns that may be null: nil, or the field's zero value. time.Time is written in
+// nanoseconds, unless its tag has another unit, or date.
+func Output[K, V, T any](row func(key K, value V) T) *Format[K, V, T] { return &Format[K, V, T]{row} }
+
+func (*Format[K, V, T]) Name() string { return Name }
+
+// Suffix returns the suffix of output files.
+func (*Format[K, V, T]) Suffix() string { return ".parquet" }
+
+// Create begins a file.
+func (f *Format[K, V, T]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.FileWriter[K, V], error) {
+	codec, err := codecOf(t.Property(compressionName))
+	if err != nil {
+		return nil, err
+	}
+	schema, err := schemaOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	block, _ := strconv.ParseInt(t.Property(blockSize), 10, 64)
+	if block <= 0 {
+		block = defaultBlock
+	}
+	buffer := bufio.NewWriterSize(file, 256<<10)
+	w := parquet.NewGenericWriter[T](buffer, schema, parquet.Compression(codec))
+	return &writer[K, V, T]{Format: f, buffer: buffer, file: w, block: block}, nil
+}
+
+func codecOf(name string) (compress.Codec, error) {
+	switch strings.ToUpper(name) {
+	case "", "UNCOMPRESSED":
+		return &parquet.Uncompressed, nil
+	case "SNAPPY":
+		return &parquet.Snappy, nil
+	case "GZIP":
+		return &parquet.Gzip, nil
+	case "BROTLI":
+		return &parquet.Brotli, nil
+	case "ZSTD":
+		return &parquet.Zstd, nil
+	case "LZ4_RAW":
+		return &parquet.Lz4Raw, nil
+	}
+	return nil, fmt.Errorf("%s=%s: there is no such codec; there are UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW", compressionName, name)
+}
+
+// schemaOf returns the schema of a struct. The library panics for tags that it does not understand.
+func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("struct %s as rows of a Parquet file: %v", row, p)
+		}
+	}()
+	fields, err := fieldsOf(row)
+	if err != nil {
+		return nil, err
+	}
+	var options []parquet.SchemaOption
+	for i := range fields {
+		if f := &fields[i]; f.kind == dateType && !f.date {
+			tag := f.name + ",date"
+			if f.optional {
+				tag += ",optional"
+			}
+			options = append(options, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.own))
+		}
+	}
+	return parquet.SchemaOf(reflect.New(row).Interface(), options...), nil
+}
+
+type writer[K, V, T any] struct {
+	*Format[K, V, T]
+	buffer *bufio.Writer
+	file   *parquet.GenericWriter[T]
+	rows   [1]T
+	n      int
+	block  int64
+	began  int64 // size of the file at the beginning of the row group
+}
+
+// Write writes one row at a time: key and value are not valid afterwards.
+func (w *writer[K, V, T]) Write(k K, v V) error {
+	w.rows[0] = w.row(k, v)
+	if _, err := w.file.Write(w.rows[:]); err != nil {
+		return err
+	}
+	if w.n++; w.n%batch > 0 || w.file.Size()-w.began < w.block {
+		return nil
+	}
+	err := w.file.Flush()
+	w.began = w.file.Size()
+	return err
+}
+
+func (w *writer[K, V, T]) Close() error { return errors.Join(w.file.Close(), w.buffer.Flush()) }

@@ -1,0 +1,245 @@
+package parquet
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/quernmr/quern/parquetfile"
+)
+
+// batch is the number of rows that are decoded together, column by column.
+const batch = 1024
+
+// rows is a batch of rows of any struct type.
+type rows struct {
+	first  unsafe.Pointer
+	stride uintptr
+	n      int
+}
+
+// at returns a field of row i.
+func (r rows) at(i int, offset uintptr) unsafe.Pointer {
+	return unsafe.Add(r.first, uintptr(i)*r.stride+offset)
+}
+
+// source is a column that a scan reads.
+type source interface {
+	// open begins with a row group. It returns false if the bounds of its values tell that no row is wanted.
+	open(f *parquetfile.File, group, column int) (bool, error)
+	load(n int) error
+	// test clears keep for each row that the filter refuses.
+	test(keep []bool)
+	// set fills fields, for the rows from number first of the group.
+	set(r rows, first int64) error
+	column() int
+}
+
+// scan calls yield with the wanted rows of the row groups that have their middle in [from, to), until it returns
+// false. It returns the number of row groups that it read.
+func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(T) bool) (read int, err error) {
+	sources, err := bind(f, reflect.TypeFor[T](), filter)
+	if err != nil {
+		return 0, err
+	}
+	all := make([]T, batch)
+	keep := make([]bool, batch)
+	for g := range f.Groups {
+		if group := &f.Groups[g]; group.Middle < from || group.Middle >= to || group.Rows == 0 {
+			continue
+		}
+		wanted, err := open(f, g, sources)
+		if err != nil {
+			return read, err
+		}
+		if !wanted {
+			continue
+		}
+		read++
+		for first := int64(0); first < f.Groups[g].Rows; first += batch {
+			n := int(min(batch, f.Groups[g].Rows-first))
+			r := rows{first: unsafe.Pointer(unsafe.SliceData(all)), stride: unsafe.Sizeof(all[0]), n: n}
+			if err := fill(sources, r, keep[:n], first); err != nil {
+				return read, err
+			}
+			for i := range all[:n] {
+				if keep[i] && !yield(all[i]) {
+					return read, nil
+				}
+			}
+		}
+	}
+	return read, nil
+}
+
+func open(f *parquetfile.File, group int, sources []source) (wanted bool, err error) {
+	wanted = true
+	for _, s := range sources {
+		some, err := s.open(f, group, s.column())
+		if err != nil {
+			return false, err
+		}
+		wanted = wanted && some
+	}
+	return wanted, nil
+}
+
+// fill fills rows, and tells which of them are wanted.
+func fill(sources []source, r rows, keep []bool, first int64) error {
+	for i := range keep {
+		keep[i] = true
+	}
+	for _, s := range sources {
+		if err := s.load(r.n); err != nil {
+			return err
+		}
+		s.test(keep)
+	}
+	if !slices.Contains(keep, true) {
+		return nil
+	}
+	for _, s := range sources {
+		if err := s.set(r, first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind finds the columns of a struct's fields and of a filter.
+func bind(f *parquetfile.File, row reflect.Type, filter Filter) ([]source, error) {
+	fields, err := fieldsOf(row)
+	if err != nil {
+		return nil, err
+	}
+	uses := make(map[int]*use)
+	used := func(name, by string) (*use, error) {
+		i := slices.IndexFunc(f.Columns, func(c parquetfile.ColumnInfo) bool { return c.Name == name })
+		if i < 0 {
+			return nil, mismatched("there is no column %s, which %s needs; there are %s", name, by, names(f))
+		}
+		if slices.ContainsFunc(f.Columns[i+1:], func(c parquetfile.ColumnInfo) bool { return c.Name == name }) {
+			return nil, mismatched("there are several columns with the name %s", name)
+		}
+		if uses[i] == nil {
+			uses[i] = &use{index: i, info: &f.Columns[i]}
+		}
+		return uses[i], nil
+	}
+	for i := range fields {
+		u, err := used(fields[i].name, "field "+fields[i].title)
+		if err != nil {
+			return nil, err
+		}
+		u.fields = append(u.fields, &fields[i])
+	}
+	for _, c := range filter.conditions {
+		u, err := used(c.column, "the filter")
+		if err != nil {
+			return nil, err
+		}
+		u.conditions = append(u.conditions, c)
+	}
+	return sourcesOf(f, uses)
+}
+
+// use is a column with what it is used for.
+type use struct {
+	index      int
+	info       *parquetfile.ColumnInfo
+	fields     []*field
+	conditions []condition
+}
+
+// sourcesOf returns the sources in the order of the file.
+func sourcesOf(f *parquetfile.File, uses map[int]*use) (all []source, err error) {
+	for i := range f.Columns {
+		if uses[i] == nil {
+			continue
+		}
+		s, err := newSource(uses[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func names(f *parquetfile.File) string {
+	const most = 100
+	var all []string
+	for i := range f.Columns[:min(len(f.Columns), most)] {
+		all = append(all, f.Columns[i].Name)
+	}
+	if n := len(f.Columns) - most; n > 0 {
+		all = append(all, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// typed is a source of values of one Go type.
+type typed[V parquetfile.Value] struct {
+	use
+	values  []V
+	null    []bool
+	nulls   bool // in the current batch
+	n       int
+	reader  *parquetfile.Column[V]
+	setters []setter[V]
+	tests   []test[V]
+}
+
+// setter sets the fields of rows. null is nil if there is no null.
+type setter[V parquetfile.Value] func(values []V, null []bool, r rows)
+
+func (s *typed[V]) column() int { return s.index }
+
+func (s *typed[V]) open(f *parquetfile.File, group, column int) (bool, error) {
+	for _, t := range s.tests {
+		if !t.maybe(f.Bounds(group, column)) {
+			return false, nil
+		}
+	}
+	var err error
+	s.reader, err = parquetfile.ReadColumn[V](f, group, column)
+	return true, err
+}
+
+func (s *typed[V]) load(n int) (err error) {
+	s.n = n
+	s.nulls, err = s.reader.Next(s.values[:n], s.null[:n])
+	return err
+}
+
+func (s *typed[V]) test(keep []bool) {
+	if s.nulls && len(s.tests) > 0 {
+		for i, null := range s.null[:s.n] {
+			keep[i] = keep[i] && !null
+		}
+	}
+	for _, t := range s.tests {
+		for i, v := range s.values[:s.n] {
+			keep[i] = keep[i] && t.match(v)
+		}
+	}
+}
+
+func (s *typed[V]) set(r rows, first int64) error {
+	var null []bool
+	if s.nulls {
+		null = s.null[:s.n]
+		i := slices.Index(null, true)
+		for _, f := range s.fields {
+			if !f.pointer && !f.optional {
+				return mismatched("column %s is null in row %d of a row group, but field %s is no pointer and has no optional in its tag", s.info.Name, first+int64(i), f.title)
+			}
+		}
+	}
+	for _, set := range s.setters {
+		set(s.values[:s.n], null, r)
+	}
+	return nil
+}
