@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/quernmr/quern/mapreduce/internal/javatext"
+	"github.com/quernmr/quern/internal/javatext"
 )
 
 // hash combines the hashes of the parts. Parts that Hadoop does not have are hashed as
