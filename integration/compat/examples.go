@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"maps"
 	"os"
 	"os/exec"
@@ -154,7 +155,7 @@ func (e exampleJobs) damage(dir string) error {
 // compile returns a function that runs examples in Hadoop and returns their exit codes.
 func (e exampleJobs) compile(ctx context.Context, dir string) (func([]exampleRun) (map[string]string, error), error) {
 	const group = "org.apache.hadoop:hadoop-"
-	jars, err := classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"mapreduce-examples:", group+"yarn-api:", group+"yarn-common:")
+	jars, err := minicluster.Classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"mapreduce-examples:", group+"yarn-api:", group+"yarn-common:")
 	if err != nil {
 		return nil, err
 	}

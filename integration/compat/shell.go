@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,7 @@ type shell struct{ dir string }
 const commandsFile = "cmd/internal/fsshell/testdata/commands.txt"
 
 func (s shell) recorded(ctx context.Context) (answers, error) {
-	jars, err := classpath(ctx, "org.lz4:lz4-java:1.8.0")
+	jars, err := minicluster.Classpath(ctx, "org.lz4:lz4-java:1.8.0")
 	if err != nil {
 		return answers{}, err
 	}
