@@ -87,6 +87,7 @@ type splitReader interface {
 	Chunks() []mrruntime.Chunk
 	Open(c mrruntime.Chunk) (mrruntime.ReadAtCloser, error)
 	Where() string
+	Position() (path string, offset int64, ok bool)
 	Err() error
 }
 
