@@ -33,7 +33,7 @@
 //   - Largest values, [Top]; a part of the records, [Sample] and [Reservoir].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
-//   - Write: [Format]; more than one output, [Write].
+//   - Write: [Format]; more than one output, [Write]; files named by records, [WriteBy].
 //   - Counters, status, properties, side files: [Task].
 //   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
 //     [Dataset]. Settings: [Job] and [Properties].
