@@ -366,8 +366,9 @@ func (s *fakeSplit) CountRecord() (more, skip bool) {
 
 func (s *fakeSplit) EndRecords() {}
 
-func (s *fakeSplit) Where() string { return "" }
-func (s *fakeSplit) Err() error    { return s.err }
+func (s *fakeSplit) Where() string                   { return "" }
+func (s *fakeSplit) Position() (string, int64, bool) { return "", 0, false }
+func (s *fakeSplit) Err() error                      { return s.err }
 
 // fakeHost is an attempt with its outputs in memory.
 type fakeHost struct {

@@ -31,9 +31,10 @@
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];
 //     with state across keys, [ReduceAll]; two kinds of values, [Join] (for three, join
 //     twice); only sort, [Sort].
+//   - Largest values, [Top]; a part of the records, [Sample] and [Reservoir].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
-//   - Write: [Format]; more than one output, [Write].
+//   - Write: [Format]; more than one output, [Write]; files named by records, [WriteBy].
 //   - Counters, status, properties, side files: [Task].
 //   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
 //     [Dataset]. Settings: [Job] and [Properties].
@@ -152,6 +153,7 @@
 //	records that a map emits       foldtable.go, then collect.go, which picks the partition,
 //	                               then combine.go, after the sort
 //	records that a reduce reads    group.go
+//	top values, samples            top.go, sample.go
 //	encodings, hashes, text        codec.go, codec_kinds.go, pair.go, fields.go;
 //	                               layout.go: types without methods;
 //	                               internal/javatext: floats

@@ -31,7 +31,8 @@ type Task struct {
 	returned bool  // the attempt's code has returned
 
 	splits  []Split
-	writers map[string]*namedOutput
+	writers map[string]*namedOutput // by output, or by file of WriteBy
+	byName  namedFiles
 }
 
 // Counter is a sum over the job's successful attempts. Several goroutines may add to it.
@@ -69,6 +70,7 @@ type host interface {
 	Property(name string) string
 	File(name string) (string, error)
 	Parts(name string) ([]SidePart, error)
+	CloseOutput(name string) error
 	open(name string) (recordWriter, error)
 	container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (recordCounter, error)
 }
@@ -87,6 +89,7 @@ type splitReader interface {
 	Chunks() []mrruntime.Chunk
 	Open(c mrruntime.Chunk) (mrruntime.ReadAtCloser, error)
 	Where() string
+	Position() (path string, offset int64, ok bool)
 	Err() error
 }
 
@@ -223,9 +226,14 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 		t.rejectLate(errLateWrite)
 		return
 	}
-	named := t.writers[output]
+	writeTo(t, output, output, k, v)
+}
+
+// writeTo writes a record to a file of an output.
+func writeTo[K, V any](t *Task, output, file string, k K, v V) {
+	named := t.writers[file]
 	if named == nil {
-		opened, err := openNamed[K, V](t, output)
+		opened, err := openNamed[K, V](t, output, file)
 		if err != nil {
 			t.fail(err)
 			return
@@ -242,7 +250,7 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 	write(k, v)
 }
 
-func openNamed[K, V any](t *Task, output string) (*namedOutput, error) {
+func openNamed[K, V any](t *Task, output, file string) (*namedOutput, error) {
 	if !slices.Contains(t.job.outputs, output) {
 		return nil, misuse(fmt.Sprintf("output %q is not in Job.Outputs (which has: %s)", output, strings.Join(t.job.outputs, ", ")))
 	}
@@ -254,7 +262,7 @@ func openNamed[K, V any](t *Task, output string) (*namedOutput, error) {
 	if err != nil {
 		return nil, mrruntime.Fatal(fmt.Errorf("value of output %q: %w", output, err))
 	}
-	write, err := newWriter(t, output, key, value)
+	write, err := newWriter(t, file, key, value)
 	if err != nil {
 		return nil, err
 	}
@@ -262,6 +270,6 @@ func openNamed[K, V any](t *Task, output string) (*namedOutput, error) {
 		t.writers = make(map[string]*namedOutput)
 	}
 	named := &namedOutput{write: write, types: key.name + " and " + value.name}
-	t.writers[output] = named
+	t.writers[file] = named
 	return named, nil
 }

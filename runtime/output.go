@@ -207,14 +207,25 @@ func (o *outputs) close() error {
 		return err
 	}
 	for _, out := range o.sorted() {
-		if err := out.finish(); err != nil {
+		if err := out.close(); err != nil {
 			return err
 		}
-		err := out.file.Close()
-		out.open = false
-		if err != nil {
-			return fmt.Errorf("close output: %w", err)
-		}
+	}
+	return nil
+}
+
+// close completes a file, unless that has been done.
+func (o *Output) close() error {
+	if !o.open {
+		return nil
+	}
+	if err := o.finish(); err != nil {
+		return err
+	}
+	err := o.file.Close()
+	o.open, o.buf, o.to, o.end, o.segment = false, nil, nil, nil, nil
+	if err != nil {
+		return o.failed(fmt.Errorf("close: %w", err))
 	}
 	return nil
 }

@@ -79,6 +79,12 @@ func (s *Split) Where() string {
 	return s.path + ", " + s.place(s.recordAt)
 }
 
+// Position returns the file of the current record and its offset in the file's content. ok is false
+// if they are not known, or depend on how the file was cut into splits.
+func (s *Split) Position() (path string, offset int64, ok bool) {
+	return s.path, s.recordAt, s.path != "" && s.recordAt >= 0 && s.pieceAt == 0
+}
+
 // place describes an offset in the current file's content.
 func (s *Split) place(offset int64) string {
 	if s.pieceAt > 0 {

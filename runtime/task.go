@@ -300,11 +300,22 @@ func (t *Task) Container(name, suffix string, begin func(io.Writer) (end func() 
 	})
 }
 
+// CloseOutput completes an output before the attempt's end, to free its memory. Nothing can be written to
+// it afterwards.
+func (t *Task) CloseOutput(name string) error {
+	if t.outputs == nil || t.outputs.files[name] == nil {
+		return nil
+	}
+	return t.outputs.files[name].close()
+}
+
+// checkOutput refuses outputs that the job does not declare. A minus ends the name of one with several files.
 func (t *Task) checkOutput(name string) error {
 	if t.outputs == nil {
 		return Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))
 	}
-	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name)) {
+	declared, _, _ := strings.Cut(name, "-")
+	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name) && !slices.Contains(t.Plan.Outputs, declared)) {
 		return Fatal(fmt.Errorf("output %q: not declared in the job", name))
 	}
 	return nil

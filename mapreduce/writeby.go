@@ -1,0 +1,89 @@
+package mapreduce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	maxOpenNamed  = 64     // open files of WriteBy; each has a buffer of 256 KiB
+	maxNamedFiles = 10_000 // files of WriteBy of an attempt
+)
+
+// WriteBy writes a record to a file of an output in Job.Outputs; name, such as a date of the
+// record, is part of the file's name: <output>-<name>-r-00000, or -m- in a map-only job. A
+// name has letters, digits, '-', '_' and '='. In all else it is as [Write].
+//
+// At most 64 of these files are open at once. For another one, the file that was written
+// longest ago is completed. Later records of its name go to <output>-<name>.1-r-00000, and so
+// on. An attempt that writes more than 10,000 files fails.
+func WriteBy[K, V any](t *Task, output, name string, k K, v V) {
+	if !t.open {
+		t.rejectLate(errLateWrite)
+		return
+	}
+	if file := t.byName.current(t, output, name); file != "" {
+		writeTo(t, output, file, k, v)
+	}
+}
+
+// namedFiles are an attempt's files of WriteBy.
+type namedFiles struct {
+	pieces map[string]int // completed files, by output and name
+	recent []string       // the open ones, the last written last
+	files  int            // ever made
+}
+
+// current returns the file for a name, and makes room for it. It returns "" after an error.
+func (n *namedFiles) current(t *Task, output, name string) string {
+	base := output + "-" + name
+	last := len(n.recent) - 1
+	if last >= 0 && n.recent[last] == base {
+		return n.file(base)
+	}
+	if at := slices.Index(n.recent, base); at >= 0 {
+		n.recent = append(slices.Delete(n.recent, at, at+1), base)
+		return n.file(base)
+	}
+	if err := n.admit(t, name); err != nil {
+		t.fail(err)
+		return ""
+	}
+	n.files++
+	n.recent = append(n.recent, base)
+	return n.file(base)
+}
+
+func (n *namedFiles) file(base string) string {
+	if piece := n.pieces[base]; piece > 0 {
+		return fmt.Sprintf("%s.%d", base, piece)
+	}
+	return base
+}
+
+// admit checks the name of a new file, and completes another one if too many are open.
+func (n *namedFiles) admit(t *Task, name string) error {
+	invalid := strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '='
+	})
+	switch {
+	case name == "" || invalid:
+		return misuse(fmt.Sprintf("WriteBy: a file cannot be named %.100q: a name has letters, digits, '-', '_' and '='", name))
+	case len(name) > maxJobName/2:
+		return misuse(fmt.Sprintf("WriteBy: the name %.40s… is too long: it has %d bytes, at most %d", name, len(name), maxJobName/2))
+	case n.files == maxNamedFiles:
+		return misuse(fmt.Sprintf("WriteBy: the attempt has written %d files, and file %q would be one more: use fewer names, or a reduce, which gets its keys in order", n.files, name))
+	case len(n.recent) < maxOpenNamed:
+		return nil
+	}
+	oldest := n.recent[0]
+	n.recent = slices.Delete(n.recent, 0, 1)
+	file := n.file(oldest)
+	delete(t.writers, file)
+	if n.pieces == nil {
+		n.pieces = make(map[string]int)
+	}
+	n.pieces[oldest]++
+	return t.host.CloseOutput(file)
+}

@@ -1,0 +1,94 @@
+package mapreduce_test
+
+import (
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce"
+	"github.com/quernmr/quern/mapreduce/mrtest"
+)
+
+// byDay writes each line "day text" to a file of its day, and emits the line.
+func byDay(t *mapreduce.Task, line string) {
+	day, text, _ := strings.Cut(line, " ")
+	mapreduce.WriteBy(t, "days", day, text, struct{}{})
+}
+
+// TestWriteBy: maps and reduces write files that their records name. With more names than
+// files may be open, each record is still in a file of its name.
+func TestWriteBy(t *testing.T) {
+	var text strings.Builder
+	const names = 100
+	for i := range 2 * names {
+		fmt.Fprintf(&text, "2026-%03d line%d\n", i%names, i)
+	}
+	maps := mapreduce.MapOnly(mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, line string, emit func(string, struct{})) error {
+		byDay(t, line)
+		emit(line[9:], struct{}{})
+		return nil
+	})).Job("maps")
+	reduces := mapreduce.Reduce(mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, string)) error {
+		emit(line[9:], line) // in another order than that of the days
+		return nil
+	}), func(t *mapreduce.Task, _ string, lines iter.Seq[string], emit func(string, struct{})) error {
+		for line := range lines {
+			byDay(t, line)
+			emit(line[9:], struct{}{})
+		}
+		return nil
+	}).Job("reduces")
+	for _, job := range []*mapreduce.Job{maps, reduces} {
+		job.Outputs = []string{"days"}
+		out := mrtest.RunFiles(t, job, map[string]string{"in": text.String()})
+		found, pieces := 0, 0
+		for file, content := range out.Files {
+			day, isDay := strings.CutPrefix(path.Base(file), "days-")
+			if !isDay {
+				continue
+			}
+			if strings.Contains(day, ".1-") {
+				pieces++
+			}
+			for line := range strings.Lines(content) {
+				var n int
+				if _, err := fmt.Sscanf(line, "line%d\n", &n); err != nil || !strings.HasPrefix(day, fmt.Sprintf("2026-%03d", n%names)) {
+					t.Errorf("%s: file %s has %q: %v", job.Name, file, line, err)
+				}
+				found++
+			}
+		}
+		if found != 2*names || pieces == 0 {
+			t.Errorf("%s: %d records in files of their days, %d files are the second of their day", job.Name, found, pieces)
+		}
+	}
+}
+
+// TestWriteByNames: names that cannot be in the name of a file, or are not declared, fail the job.
+func TestWriteByNames(t *testing.T) {
+	for name, want := range map[string]string{"a/b": `cannot be named "a/b"`, "": `cannot be named ""`, "..": `cannot be named ".."`,
+		strings.Repeat("n", 101): "101 bytes, at most 100"} {
+		job := mapreduce.MapOnly(mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, _ string, _ func(string, struct{})) error {
+			mapreduce.WriteBy(t, "days", name, "x", "y")
+			return nil
+		})).Job("j")
+		job.Outputs = []string{"days"}
+		checkFails(t, job, want)
+		job.Outputs = nil
+		if name = "ok"; !t.Failed() {
+			checkFails(t, job, `output "days" is not in Job.Outputs`)
+		}
+	}
+}
+
+func checkFails(t *testing.T, job *mapreduce.Job, want string) {
+	t.Helper()
+	defer func() {
+		if text := fmt.Sprint(recover()); !strings.Contains(text, want) {
+			t.Errorf("job ended with %s, want %q", text, want)
+		}
+	}()
+	mrtest.Print(job, "a\n")
+}
