@@ -17,8 +17,8 @@ func partitionOf[T any](t *testing.T, key T) int {
 	return int(hash&math.MaxInt32) % 1000
 }
 
-// hadoopKeyPartition returns the partition of a key with the class and bytes of Hadoop's; -1 for a class of
-// which the bytes have another length in each value.
+// hadoopKeyPartition returns the partition of a key with the class and bytes of Hadoop's; -1 for a class with bytes of
+// another length in each value.
 func hadoopKeyPartition(t *testing.T, class string, b []byte) int {
 	switch class {
 	case "IntWritable":

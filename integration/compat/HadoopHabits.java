@@ -2,9 +2,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.Arrays;
 import java.util.StringTokenizer;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -21,14 +23,17 @@ import org.apache.hadoop.mapreduce.Mapper;
 import org.apache.hadoop.mapreduce.Reducer;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.TextInputFormat;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.apache.hadoop.mapreduce.lib.partition.HashPartitioner;
+import org.apache.hadoop.mapreduce.lib.partition.InputSampler;
+import org.apache.hadoop.mapreduce.lib.partition.TotalOrderPartitioner;
 
 /**
  * Prints what Hadoop's classes do, for the records of testdata.
  *
- * HadoopHabits jobs DIR    runs word counts in DIR, whose file "in" is their input, and prints their counters and files
+ * HadoopHabits jobs DIR    runs word counts of the file DIR/in, also with Quern's partition file DIR/sampled.seq, and prints their counters and files
  * HadoopHabits hashes      prints keys of many classes with their bytes and their partitions of 1000
  */
 public class HadoopHabits {
@@ -63,6 +68,9 @@ public class HadoopHabits {
         run(dir, "reduces", true, "mapreduce.job.reduces=3");
         run(dir, "splits", true, "mapreduce.input.fileinputformat.split.maxsize=1000", "mapreduce.job.reduces=2");
         run(dir, "maponly", false, "mapreduce.job.reduces=0");
+        sample(dir);
+        run(dir, "ranges", true, "mapreduce.job.reduces=3", "mapreduce.totalorderpartitioner.path=ranges.seq");
+        run(dir, "sampled", true, "mapreduce.job.reduces=3", "mapreduce.totalorderpartitioner.path=sampled.seq");
         run(dir, "files", true, "fs.permissions.umask-mode=027", "mapreduce.fileoutputcommitter.marksuccessfuljobs=false", "mapreduce.output.textoutputformat.separator==", "mapreduce.output.fileoutputformat.compress=true");
     }
 
@@ -74,7 +82,10 @@ public class HadoopHabits {
         for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
         FileSystem.closeAll(); // those with the properties of another job
         FileSystem.getLocal(conf).setWriteChecksum(false); // Hadoop counts the bytes of checksums too
+        String ranges = conf.get(TotalOrderPartitioner.PARTITIONER_PATH);
+        if (ranges != null) conf.set(TotalOrderPartitioner.PARTITIONER_PATH, "file://" + dir + "/" + ranges);
         Job job = Job.getInstance(conf, name);
+        if (ranges != null) job.setPartitionerClass(TotalOrderPartitioner.class);
         job.setMapperClass(Words.class);
         if (combine) job.setCombinerClass(Sum.class);
         job.setReducerClass(Sum.class);
@@ -97,6 +108,32 @@ public class HadoopHabits {
         TreeSet<String> files = new TreeSet<>();
         for (FileStatus f : output.getFileSystem(conf).listStatus(output)) files.add("file " + f.getPath().getName() + " " + f.getPermission() + " " + f.getLen());
         files.forEach(out::println);
+    }
+
+    /** Writes the partition file ranges.seq from a sample of lines, and replaces its random sync mark. */
+    static void sample(String dir) throws Exception {
+        Path file = new Path("file://" + dir + "/ranges.seq");
+        Job job = Job.getInstance(new Configuration());
+        FileSystem.closeAll();
+        FileSystem.getLocal(job.getConfiguration()).setWriteChecksum(false);
+        FileInputFormat.addInputPath(job, new Path("file://" + dir + "/in"));
+        job.setInputFormatClass(KeyValueTextInputFormat.class);
+        job.setMapOutputKeyClass(Text.class);
+        job.setNumReduceTasks(3);
+        TotalOrderPartitioner.setPartitionFile(job.getConfiguration(), file);
+        InputSampler.writePartitionFile(job, new InputSampler.SplitSampler<Text, Text>(1000));
+        byte[] mark;
+        try (SequenceFile.Reader reader = new SequenceFile.Reader(job.getConfiguration(), SequenceFile.Reader.file(file))) {
+            Field field = SequenceFile.Reader.class.getDeclaredField("sync");
+            field.setAccessible(true);
+            mark = (byte[]) field.get(reader);
+        }
+        java.nio.file.Path path = Paths.get(dir + "/ranges.seq");
+        byte[] content = Files.readAllBytes(path);
+        for (int i = 0; i + mark.length <= content.length; i++) {
+            if (Arrays.equals(content, i, i + mark.length, mark, 0, mark.length)) System.arraycopy("sync-sync-sync-s".getBytes(), 0, content, i, mark.length);
+        }
+        Files.write(path, content);
     }
 
     static void put(Writable key) throws IOException {

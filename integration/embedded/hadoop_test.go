@@ -48,7 +48,7 @@ var ownCounters = []string{wire.MapOutputBytes, wire.MapOutputFileBytes, wire.Re
 // runner, which `make compat` records in testdata/hadoop.txt.
 func TestHadoopJobs(t *testing.T) {
 	jobs := readHadoopJobs(t)
-	if len(jobs) != 6 {
+	if len(jobs) != 8 {
 		t.Errorf("%d jobs", len(jobs))
 	}
 	content, err := os.ReadFile("testdata/in")
@@ -56,10 +56,20 @@ func TestHadoopJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := write(t, filepath.Join(t.TempDir(), "in"), string(content))
+	sampled := filepath.Join(t.TempDir(), "sampled.seq")
+	succeed(t, "words", "-combine", "-ranges", "-input", in, "-output", filepath.Join(t.TempDir(), "out"), "-D", "mapreduce.job.reduces=3", "-D", "quern.totalorder.path="+sampled)
+	recorded, err := filepath.Abs("testdata/ranges.seq")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, job := range jobs {
 		out := filepath.Join(t.TempDir(), "out")
 		args := []string{"-combine=" + job.combine, "-input", in, "-output", out}
 		for _, p := range append([]string{"quern.output.sync=false"}, job.properties...) {
+			if name, file, _ := strings.Cut(p, "="); name == "mapreduce.totalorderpartitioner.path" {
+				args = append(args, "-ranges")
+				p = name + "=" + map[string]string{"ranges.seq": recorded, "sampled.seq": sampled}[file]
+			}
 			args = append(args, "-D", p)
 		}
 		counters := succeed(t, "words", args...).stderr

@@ -1,4 +1,4 @@
-// Command words counts words with Hadoop's tokens, with or without a combiner. TestHadoopJobs compares it with
+// Command words counts words with Hadoop's tokens, with or without a combiner and ranges. TestHadoopJobs compares it with
 // Hadoop's jobs.
 package main
 
@@ -7,10 +7,15 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/quernmr/quern/formats/sequence"
 	"github.com/quernmr/quern/mapreduce"
+	"github.com/quernmr/quern/sequencefile/writable"
 )
 
-var combine = flag.Bool("combine", false, "combine the counts of each map")
+var (
+	combine = flag.Bool("combine", false, "combine the counts of each map")
+	ranges  = flag.Bool("ranges", false, "partition by ranges of words")
+)
 
 func main() { mapreduce.Main(words) }
 
@@ -23,6 +28,9 @@ func words() (*mapreduce.Job, error) {
 	})
 	if *combine {
 		pairs.Combine(mapreduce.Sum)
+	}
+	if *ranges {
+		pairs.TotalOrderBy(sequence.Partitions(writable.Text))
 	}
 	return mapreduce.Reduce(pairs, func(_ *mapreduce.Task, word string, counts iter.Seq[int64], emit func(string, int64)) error {
 		var sum int64
