@@ -55,6 +55,8 @@ func (s sides[K, A, B]) combines() bool        { return s.left.combines() || s.r
 func (s sides[K, A, B]) ordered() bool         { return s.left.totalOrder }
 func (s sides[K, A, B]) withoutReduces() stage { return nil }
 
+func (s sides[K, A, B]) ranges() *mrruntime.Ranges { return s.left.ranges() }
+
 func (s sides[K, A, B]) pairTypes() (key, value string) {
 	return typeName(s.left.key), typeName(s.left.value) + " or " + typeName(s.right.value)
 }

@@ -21,7 +21,8 @@ type Pairs[K, V any] struct {
 	group      func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
 	partition  func(key K, n int) int
 	totalOrder bool
-	errs       []error // misuse, found while the job was built
+	keyFile    KeyFile[K] // of ranges; nil: none
+	errs       []error    // misuse, found while the job was built
 }
 
 // source is a map function with its input.

@@ -52,6 +52,18 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	}
 	plan.Combine = st.combines() && !c.NoCombine
 	plan.TotalOrder = st.ordered() && plan.Reduces > 1
+	if name := rangesProperty(plan.Properties); name != "" {
+		switch url, err := at.clean(plan.Properties[name]); {
+		case err != nil:
+			return nil, fmt.Errorf("property %s: %w", name, err)
+		case !plan.TotalOrder || st.ranges() == nil:
+			return nil, fmt.Errorf("property %s is refused: it needs a job with Pairs.TotalOrderBy, and two reduces or more", name)
+		case name == property.Ranges && plan.Properties[property.RangesOut] != "":
+			return nil, fmt.Errorf("properties %s and %s are both set: ranges are read or sampled", name, property.RangesOut)
+		default:
+			plan.Properties[name] = url
+		}
+	}
 	plan.Key, plan.Value = st.pairTypes()
 	plan.OutKey, plan.OutValue = st.resultTypes()
 	if plan.Inputs, err = c.inputs(st, at); err != nil {

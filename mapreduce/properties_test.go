@@ -62,6 +62,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
 		"mapreduce.output.basename=data":                                           "part-",
 		"mapred.lazy.output.format=x":                                              "quern.output.lazy=true",
+		"mapreduce.totalorderpartitioner.naturalorder=false":                       "order of keys",
 		"mapreduce.multipleoutputs=a b":                                            "Job.Outputs",
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",
@@ -150,6 +151,40 @@ func TestSessionNeedsSuccess(t *testing.T) {
 			Properties: map[string]string{property.MarkSuccess: value}})
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "finds the results of a session") {
 			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// noKeys is a format of files of ranges that is never used.
+type noKeys struct{ KeyFile[string] }
+
+// TestRangesProperties: files of ranges need a job with a format of them and reduces, and are read or written.
+func TestRangesProperties(t *testing.T) {
+	const in, out = "mapreduce.totalorderpartitioner.path=/r", "quern.totalorder.path=/r"
+	ordered := func() *Job { return Fold(wordPairs("/in").TotalOrderBy(noKeys{}), Sum).Job("j") }
+	for _, c := range []struct {
+		job   *Job
+		given string
+		want  string
+	}{
+		{ordered(), in + " mapreduce.job.reduces=2", ""},
+		{ordered(), out + " mapreduce.job.reduces=2", ""},
+		{ordered(), in + " mapreduce.job.reduces=1", "two reduces or more"},
+		{Fold(wordPairs("/in").TotalOrder(), Sum).Job("j"), in + " mapreduce.job.reduces=2", "Pairs.TotalOrderBy"},
+		{someJob("j"), out + " mapreduce.job.reduces=2", "quern.totalorder.path is refused"},
+		{ordered(), in + " " + out + " mapreduce.job.reduces=2", "both set"},
+		{Fold(wordPairs("/in").TotalOrderBy(nil), Sum).Job("j"), "mapreduce.job.reduces=2", "format of files is nil"},
+	} {
+		c.job.Output = "/out"
+		compiled, err := compiledWith([]*Job{c.job}, strings.Fields(c.given+" fs.defaultFS=hdfs://nn")...)
+		switch {
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)), c.want == "" && err != nil:
+			t.Errorf("%s: %v, want %q", c.given, err, c.want)
+		case c.want == "":
+			name, _, _ := strings.Cut(c.given, "=")
+			if got := compiled.plans[0].Properties[name]; got != "hdfs://nn/r" {
+				t.Errorf("%s: the file is %s", c.given, got)
+			}
 		}
 	}
 }

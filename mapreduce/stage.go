@@ -23,7 +23,8 @@ type emitted interface {
 	checkPairs() error
 	pairTypes() (key, value string)
 	combines() bool
-	ordered() bool // across partitions
+	ordered() bool             // across partitions
+	ranges() *mrruntime.Ranges // nil: no file has them
 	maps(*jobSpec) []mapFunc
 	texts() []func(key, value []byte) string                       // for each map function: prints a record that it emits; nil: map-only
 	recordText() func(key, value []byte) string                    // prints a record of the reduces' input; nil: map-only
@@ -110,6 +111,7 @@ func (s *mapped[K, V]) texts() []func(key, value []byte) string                 
 func (s *mapped[K, V]) recordText() func(key, value []byte) string                    { return nil }
 func (s *mapped[K, V]) groupText() func(group []byte) (string, error)                 { return nil }
 func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
+func (s *mapped[K, V]) ranges() *mrruntime.Ranges                                     { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }
 func (s *mapped[K, V]) withoutReduces() stage                                         { return s }

@@ -36,18 +36,18 @@ func cutsName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedCuts)
 }
 
-// stageCuts samples the input and writes the cuts, unless an earlier attempt did so.
+// stageCuts finds the cuts and stages them, unless an earlier attempt did so.
 func (a *attempt) stageCuts() error {
 	name := cutsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
 	if !missing(err) {
 		return err
 	}
-	keys, err := a.sampleKeys(a.result.Splits.Maps)
+	cuts, err := a.cuts()
 	if err != nil {
-		return fmt.Errorf("sample the input: %w", err)
+		return err
 	}
-	data, err := encodeHashed(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
+	data, err := encodeHashed(&cutsFile{cuts})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package runtime
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"path/filepath"
+	"strings"
 
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
@@ -89,10 +91,29 @@ func (a *attempt) countInput(split *Split) {
 	read := split.bytesRead()
 	a.counters.Add(wire.TaskCounters, wire.MapInputRecords, split.records)
 	a.counters.Add(wire.InputCounters, wire.BytesRead, read)
+	a.counters.Add(wire.TaskCounters, wire.SplitBytes, hadoopSplitBytes(split.chunks))
 	countReads(a.counters, split.meter.sum())
 	if len(split.chunks) > 0 {
 		countBytes(a.counters, split.chunks[0].Path, wire.BytesRead, split.rawBytes.Load())
 	}
+}
+
+// hadoopSplitBytes returns the size of Hadoop's descriptions of splits: of each a Text with the class, a Text with
+// the path, and two longs. A Text begins with its length, a vint.
+func hadoopSplitBytes(chunks []Chunk) (size int64) {
+	const class = "org.apache.hadoop.mapreduce.lib.input.FileSplit"
+	for _, c := range chunks {
+		scheme, path, _ := strings.Cut(c.Path, "://")
+		n := len(scheme) + len(":") + len(path) // an authority follows two slashes, an absolute path none
+		if !strings.HasPrefix(path, "/") {
+			n += len("//")
+		}
+		size += int64(1 + len(class) + 1 + n + 8 + 8)
+		if n > 127 {
+			size += int64(bits.Len(uint(n))+7) / 8
+		}
+	}
+	return size
 }
 
 func (a *attempt) countOutput(out shuffle.Output) {

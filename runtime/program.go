@@ -27,6 +27,7 @@ type Job struct {
 	Formats map[int]Format // of inputs with the author's own format
 	Combine CombineFunc    // nil: none
 	Reduce  ReduceFunc     // nil: map-only
+	Ranges  *Ranges        // nil: cuts come only from samples
 }
 
 // Load makes the Program of a submission: it sets the client's flag values and builds the

@@ -426,3 +426,23 @@ func TestByteOrderMark(t *testing.T) {
 		t.Errorf("a line of the greatest length after a mark: %v", err)
 	}
 }
+
+// TestHadoopSplitBytes: a split counts as Hadoop's description of it, with a length of one to three bytes.
+func TestHadoopSplitBytes(t *testing.T) {
+	for path, want := range map[string]int64{
+		"file:///in":                                65 + 8,   // file:/in
+		"hdfs://nn:8020/in":                         65 + 17,  // as it is
+		"hdfs:///in":                                65 + 8,   // hdfs:/in
+		"file:///" + strings.Repeat("a", 127-6):     65 + 127, // one byte of length
+		"file:///" + strings.Repeat("a", 128-6):     66 + 128, // two
+		"hdfs://nn/" + strings.Repeat("a", 256-10):  67 + 256, // three
+		"hdfs://nn/" + strings.Repeat("a", 4096-10): 67 + 4096,
+	} {
+		if got := hadoopSplitBytes([]Chunk{{Path: path}}); got != want {
+			t.Errorf("%.20s of %d bytes: %d, want %d", path, len(path), got, want)
+		}
+	}
+	if got := hadoopSplitBytes([]Chunk{{Path: "file:///a"}, {Path: "file:///b"}}); got != 2*72 {
+		t.Errorf("two files in a split: %d", got)
+	}
+}

@@ -28,7 +28,7 @@ const testOut = "mem://t/data/out"
 
 func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob, staging: testStaging} }
 
-// unmarkedTree returns the tree of a job whose output has no _SUCCESS.
+// unmarkedTree returns the tree of a job that writes no _SUCCESS.
 func unmarkedTree(f dfs.FS) *tree {
 	tr := newTree(f)
 	tr.unmarked = true

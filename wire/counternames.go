@@ -23,6 +23,9 @@ const (
 	MapOutputRecords     = "MAP_OUTPUT_RECORDS"
 	MapOutputBytes       = "MAP_OUTPUT_BYTES"
 	MapOutputFileBytes   = "MAP_OUTPUT_MATERIALIZED_BYTES"
+	SplitBytes           = "SPLIT_RAW_BYTES" // of the splits' descriptions in Hadoop
+	ShuffledMaps         = "SHUFFLED_MAPS"
+	MergedMapOutputs     = "MERGED_MAP_OUTPUTS"
 	SpilledRecords       = "SPILLED_RECORDS"
 	CombineInputRecords  = "COMBINE_INPUT_RECORDS"
 	CombineOutputRecords = "COMBINE_OUTPUT_RECORDS"
@@ -99,7 +102,7 @@ func HadoopCounters(group string) CounterGroup {
 			{MapSkippedRecords, "Map skipped records"},
 			{MapOutputBytes, "Map output bytes"},
 			{MapOutputFileBytes, "Map output materialized bytes"},
-			{"SPLIT_RAW_BYTES", "Input split bytes"},
+			{SplitBytes, "Input split bytes"},
 			{CombineInputRecords, "Combine input records"},
 			{CombineOutputRecords, "Combine output records"},
 			{ReduceInputGroups, "Reduce input groups"},
@@ -109,9 +112,9 @@ func HadoopCounters(group string) CounterGroup {
 			{ReduceSkippedGroups, "Reduce skipped groups"},
 			{ReduceSkippedRecords, "Reduce skipped records"},
 			{SpilledRecords, "Spilled Records"},
-			{"SHUFFLED_MAPS", "Shuffled Maps"},
+			{ShuffledMaps, "Shuffled Maps"},
 			{"FAILED_SHUFFLE", "Failed Shuffles"},
-			{"MERGED_MAP_OUTPUTS", "Merged Map outputs"},
+			{MergedMapOutputs, "Merged Map outputs"},
 			{GCMilliseconds, "GC time elapsed (ms)"},
 			{CPUMilliseconds, "CPU time spent (ms)"},
 			{"PHYSICAL_MEMORY_BYTES", "Physical memory (bytes) snapshot"},

@@ -39,7 +39,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	programs = dir
 	if err := processes.BuildPrograms(dir, "cmd/mrsubmit", "examples/wordcount", "examples/sort", "examples/grep",
-		"integration/embedded/faulty", trial.Bad, trial.Paced); err != nil {
+		"integration/embedded/faulty", "integration/embedded/words", trial.Bad, trial.Paced); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

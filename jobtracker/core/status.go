@@ -158,6 +158,10 @@ func (l *leader) totals(j *job) wire.Counters {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
+	if n := j.facts.CommittedTasks() * (len(j.maps) - j.facts.GivenUpTasks(wire.Map).Len()); n > 0 && j.facts.Reduces() > 0 {
+		total.Add(wire.TaskCounters, wire.ShuffledMaps, int64(n))
+		total.Add(wire.TaskCounters, wire.MergedMapOutputs, int64(n))
+	}
 	for i, name := range []string{wire.GivenUpMaps, wire.GivenUpReduces} {
 		if n := j.facts.GivenUpTasks(kindOf(i)).Len(); n > 0 {
 			total.Add(wire.QuernCounters, name, int64(n))

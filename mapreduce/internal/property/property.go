@@ -52,6 +52,8 @@ const (
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
 	DefaultFS         = "fs.defaultFS"
+	Ranges            = "mapreduce.totalorderpartitioner.path"
+	RangesOut         = "quern.totalorder.path"
 	MarkSuccess       = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 )
 
@@ -144,6 +146,7 @@ func All() []Property {
 			"failed attempts of a task after which the next attempts skip bad records; must be less than the maximum attempts of tasks that skip; see mapreduce.map.skip.maxrecords"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without progress after which an attempt fails; 0: never"),
+		text(Ranges, "", 0, "file with the ranges of keys of all reduces, as Hadoop's TotalOrderPartitioner reads it; empty: a sample finds the ranges; only for Pairs.TotalOrderBy"),
 		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
 			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
@@ -162,6 +165,7 @@ func All() []Property {
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
 			"maximum number of processes of an attempt at the same time; an attempt that exceeds it fails; 0: no limit"),
+		text(RangesOut, "", 0, "file that a total order makes with the ranges of its sample, for Hadoop's TotalOrderPartitioner; only for Pairs.TotalOrderBy"),
 		text("textinputformat.record.delimiter", "", 0, "what ends a record of the input format Lines; empty: LF or CR LF, and a CR belongs to the end"),
 		number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100,
 			"a job uses all task trackers again if mapreduce.job.maxtaskfailures.per.tracker would take away this percentage of them; -1: no limit"),

@@ -1,0 +1,162 @@
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.Arrays;
+import java.util.StringTokenizer;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.*;
+import org.apache.hadoop.mapreduce.Counter;
+import org.apache.hadoop.mapreduce.CounterGroup;
+import org.apache.hadoop.mapreduce.InputSplit;
+import org.apache.hadoop.mapreduce.Job;
+import org.apache.hadoop.mapreduce.Mapper;
+import org.apache.hadoop.mapreduce.Reducer;
+import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.TextInputFormat;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
+import org.apache.hadoop.mapreduce.lib.partition.HashPartitioner;
+import org.apache.hadoop.mapreduce.lib.partition.InputSampler;
+import org.apache.hadoop.mapreduce.lib.partition.TotalOrderPartitioner;
+
+/**
+ * Prints what Hadoop's classes do, for the records of testdata.
+ *
+ * HadoopHabits jobs DIR    runs word counts of the file DIR/in, also with Quern's partition file DIR/sampled.seq, and prints their counters and files
+ * HadoopHabits hashes      prints keys of many classes with their bytes and their partitions of 1000
+ */
+public class HadoopHabits {
+    static final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+
+    public static void main(String[] args) throws Exception {
+        switch (args[0]) {
+            case "jobs": jobs(args[1]); break;
+            case "hashes": hashes(); break;
+            default: throw new IllegalArgumentException(args[0]);
+        }
+        out.flush();
+    }
+
+    public static class Words extends Mapper<LongWritable, Text, Text, LongWritable> {
+        @Override public void map(LongWritable at, Text line, Context context) throws IOException, InterruptedException {
+            for (StringTokenizer words = new StringTokenizer(line.toString()); words.hasMoreTokens(); ) context.write(new Text(words.nextToken()), new LongWritable(1));
+        }
+    }
+
+    public static class Sum extends Reducer<Text, LongWritable, Text, LongWritable> {
+        @Override public void reduce(Text word, Iterable<LongWritable> ones, Context context) throws IOException, InterruptedException {
+            long sum = 0;
+            for (LongWritable one : ones) sum += one.get();
+            context.write(word, new LongWritable(sum));
+        }
+    }
+
+    static void jobs(String dir) throws Exception {
+        run(dir, "plain", false);
+        run(dir, "combined", true);
+        run(dir, "reduces", true, "mapreduce.job.reduces=3");
+        run(dir, "splits", true, "mapreduce.input.fileinputformat.split.maxsize=1000", "mapreduce.job.reduces=2");
+        run(dir, "maponly", false, "mapreduce.job.reduces=0");
+        sample(dir);
+        run(dir, "ranges", true, "mapreduce.job.reduces=3", "mapreduce.totalorderpartitioner.path=ranges.seq");
+        run(dir, "sampled", true, "mapreduce.job.reduces=3", "mapreduce.totalorderpartitioner.path=sampled.seq");
+        run(dir, "files", true, "fs.permissions.umask-mode=027", "mapreduce.fileoutputcommitter.marksuccessfuljobs=false", "mapreduce.output.textoutputformat.separator==", "mapreduce.output.fileoutputformat.compress=true");
+    }
+
+    /** Runs a job, and prints its counters except times and memory, and the names, permissions and sizes of its files. */
+    static void run(String dir, String name, boolean combine, String... properties) throws Exception {
+        Configuration conf = new Configuration();
+        conf.set("mapreduce.framework.name", "local");
+        conf.set("hadoop.tmp.dir", dir + "/tmp");
+        for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
+        FileSystem.closeAll(); // those with the properties of another job
+        FileSystem.getLocal(conf).setWriteChecksum(false); // Hadoop counts the bytes of checksums too
+        String ranges = conf.get(TotalOrderPartitioner.PARTITIONER_PATH);
+        if (ranges != null) conf.set(TotalOrderPartitioner.PARTITIONER_PATH, "file://" + dir + "/" + ranges);
+        Job job = Job.getInstance(conf, name);
+        if (ranges != null) job.setPartitionerClass(TotalOrderPartitioner.class);
+        job.setMapperClass(Words.class);
+        if (combine) job.setCombinerClass(Sum.class);
+        job.setReducerClass(Sum.class);
+        job.setOutputKeyClass(Text.class);
+        job.setOutputValueClass(LongWritable.class);
+        Path output = new Path("file://" + dir + "/" + name);
+        FileInputFormat.addInputPath(job, new Path("file://" + dir + "/in"));
+        FileOutputFormat.setOutputPath(job, output);
+        if (!job.waitForCompletion(false)) throw new IOException(name + " failed");
+        out.println("job " + name + " " + combine + " " + String.join(" ", properties));
+        TreeMap<String, Long> counters = new TreeMap<>();
+        for (CounterGroup group : job.getCounters()) {
+            for (Counter c : group) counters.put(group.getName() + " " + c.getName(), c.getValue());
+        }
+        counters.keySet().removeIf(c -> c.contains("FileSystemCounter") || c.matches(".*(MILLIS|MILLISECONDS|MEMORY_BYTES|HEAP_BYTES|_MAX)$"));
+        long paths = 0; // bytes of the paths in the descriptions of splits
+        for (InputSplit split : new TextInputFormat().getSplits(job)) paths += ((FileSplit) split).getPath().toString().length();
+        counters.merge("org.apache.hadoop.mapreduce.TaskCounter SPLIT_RAW_BYTES", -paths, Long::sum);
+        counters.forEach((c, n) -> out.println("counter " + c + " " + n));
+        TreeSet<String> files = new TreeSet<>();
+        for (FileStatus f : output.getFileSystem(conf).listStatus(output)) files.add("file " + f.getPath().getName() + " " + f.getPermission() + " " + f.getLen());
+        files.forEach(out::println);
+    }
+
+    /** Writes the partition file ranges.seq from a sample of lines, and replaces its random sync mark. */
+    static void sample(String dir) throws Exception {
+        Path file = new Path("file://" + dir + "/ranges.seq");
+        Job job = Job.getInstance(new Configuration());
+        FileSystem.closeAll();
+        FileSystem.getLocal(job.getConfiguration()).setWriteChecksum(false);
+        FileInputFormat.addInputPath(job, new Path("file://" + dir + "/in"));
+        job.setInputFormatClass(KeyValueTextInputFormat.class);
+        job.setMapOutputKeyClass(Text.class);
+        job.setNumReduceTasks(3);
+        TotalOrderPartitioner.setPartitionFile(job.getConfiguration(), file);
+        InputSampler.writePartitionFile(job, new InputSampler.SplitSampler<Text, Text>(1000));
+        byte[] mark;
+        try (SequenceFile.Reader reader = new SequenceFile.Reader(job.getConfiguration(), SequenceFile.Reader.file(file))) {
+            Field field = SequenceFile.Reader.class.getDeclaredField("sync");
+            field.setAccessible(true);
+            mark = (byte[]) field.get(reader);
+        }
+        java.nio.file.Path path = Paths.get(dir + "/ranges.seq");
+        byte[] content = Files.readAllBytes(path);
+        for (int i = 0; i + mark.length <= content.length; i++) {
+            if (Arrays.equals(content, i, i + mark.length, mark, 0, mark.length)) System.arraycopy("sync-sync-sync-s".getBytes(), 0, content, i, mark.length);
+        }
+        Files.write(path, content);
+    }
+
+    static void put(Writable key) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        key.write(new DataOutputStream(bytes));
+        StringBuilder hex = new StringBuilder("x");
+        for (byte b : bytes.toByteArray()) hex.append(String.format("%02x", b));
+        out.println(key.getClass().getSimpleName() + " " + hex + " " + new HashPartitioner<Writable, Writable>().getPartition(key, NullWritable.get(), 1000));
+    }
+
+    static void hashes() throws IOException {
+        for (int i : new int[] {0, 1, -1, 7, 300, -129, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+            put(new IntWritable(i));
+            put(new VIntWritable(i));
+            put(new LongWritable(i * 4294967311L));
+            put(new VLongWritable(i * 4294967311L));
+            put(new ByteWritable((byte) i));
+            put(new ShortWritable((short) i));
+            put(new FloatWritable(i / 8f));
+            put(new DoubleWritable(i / 8.0));
+            put(new BooleanWritable(i % 2 == 0));
+            put(new Text("key " + i + " \u00e4"));
+            put(new BytesWritable(("bytes" + i).getBytes(StandardCharsets.UTF_8)));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/quernmr/quern/dfs"
+)
+
+// Properties with the URLs of files with the cuts of a total order.
+const (
+	RangesPath    = "mapreduce.totalorderpartitioner.path" // it is read
+	RangesOutPath = "quern.totalorder.path"                // it is written
+)
+
+// Ranges reads and writes the cuts of a total order in files of another program.
+type Ranges struct {
+	Read  func(file io.ReaderAt, size int64) (cuts [][]byte, err error)
+	Write func(w io.Writer, cuts [][]byte) error
+}
+
+// cuts returns the cuts that a file has, or those of a sample, which it may write to a file.
+func (a *attempt) cuts() ([][]byte, error) {
+	from, to := a.plan().Properties[RangesPath], a.plan().Properties[RangesOutPath]
+	if (from != "" || to != "") && a.job.Ranges == nil {
+		return nil, Fatal(errors.New("build job: code for files of ranges is missing"))
+	}
+	if from != "" {
+		return a.readRanges(from)
+	}
+	keys, err := a.sampleKeys(a.result.Splits.Maps)
+	if err != nil {
+		return nil, fmt.Errorf("sample the input: %w", err)
+	}
+	cuts := chooseCuts(keys, a.plan().Reduces)
+	if to != "" {
+		err = a.writeRanges(to, cuts)
+	}
+	return cuts, err
+}
+
+func (a *attempt) readRanges(name string) ([][]byte, error) {
+	file, err := a.fs.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", RangesPath, inputError(err))
+	}
+	defer file.Close()
+	cuts, err := a.job.Ranges.Read(file, file.Info().Size)
+	if err == nil && len(cuts) != a.plan().Reduces-1 {
+		err = fmt.Errorf("it has the ranges of %d reduces, and the job %d", len(cuts)+1, a.plan().Reduces)
+	}
+	if err == nil {
+		err = checkAscending(cuts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", RangesPath, inputError(fmt.Errorf("%w: %s: %w", ErrInput, name, err)))
+	}
+	return cuts, nil
+}
+
+// checkAscending returns an error unless each key is greater than the one before it, as Hadoop demands.
+func checkAscending(cuts [][]byte) error {
+	for i := 1; i < len(cuts); i++ {
+		if bytes.Compare(cuts[i-1], cuts[i]) >= 0 {
+			return fmt.Errorf("key %d is not greater than key %d", i+1, i)
+		}
+	}
+	return nil
+}
+
+// writeRanges writes cuts to a new file. An earlier attempt may have done so: a sample has the same cuts each time.
+func (a *attempt) writeRanges(name string, cuts [][]byte) error {
+	fail := func(err error) error { return fmt.Errorf("property %s: %s: %w", RangesOutPath, name, err) }
+	if err := checkAscending(cuts); err != nil {
+		return Fatal(fail(fmt.Errorf("the sample has too few different keys for %d reduces: %w", len(cuts)+1, err)))
+	}
+	var file bytes.Buffer
+	for i, cut := range cuts {
+		if len(cut) >= sampledKey {
+			return Fatal(fail(fmt.Errorf("key %d of the ranges has more than %d bytes", i+1, sampledKey-1)))
+		}
+	}
+	if err := a.job.Ranges.Write(&file, cuts); err != nil {
+		return Fatal(fail(err))
+	}
+	scratch := dfs.Join(dfs.Dir(name), "."+dfs.Base(name)+"."+a.id().String())
+	if err := writeOnce(a.tree.fs, name, scratch, file.Bytes()); err != nil {
+		return unwritable(fail(err))
+	}
+	there, err := readAll(a.fs, name, maxCutsFile)
+	if err == nil && !bytes.Equal(there, file.Bytes()) {
+		err = Fatal(fail(errors.New("it exists, with other content")))
+	}
+	return errors.Join(err, a.tree.fs.SyncDir(dfs.Dir(name)))
+}
