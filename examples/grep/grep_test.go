@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/quernmr/quern/integration/examples"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
@@ -29,5 +31,17 @@ func TestCountMatches(t *testing.T) {
 func TestBadPattern(t *testing.T) {
 	if _, err := grep("(", false); err == nil {
 		t.Error("no error for the regular expression (")
+	}
+}
+
+// TestHadoop: the counts are those of Hadoop's example grep, for any number of reduces of its first job.
+func TestHadoop(t *testing.T) {
+	for _, reduces := range []int{1, 2, 7} {
+		out := mrtest.RunFiles(t, mrtest.Program(func() (*mapreduce.Flow, error) {
+			flow, err := grep(examples.Pattern, true)
+			flow.Jobs[0].FixedReduces, flow.Jobs[1].FixedReduces = reduces, 1
+			return flow, err
+		}), map[string]string{"in": examples.Text(100)})
+		examples.Check(t, fmt.Sprintf("grep-%d", reduces), map[string]string{"part-r-00000": out.Text()})
 	}
 }

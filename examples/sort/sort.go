@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 
@@ -11,20 +12,27 @@ import (
 
 func main() {
 	records := flag.Bool("records", false, "sort 100-byte records by their first 10 bytes instead of lines")
+	hash := flag.Bool("hash", false, "partition lines by their hash: each part file is sorted, as with Hadoop's example sort")
 	mapreduce.Main(func() (*mapreduce.Job, error) {
-		if *records {
+		switch {
+		case *records && *hash:
+			return nil, errors.New("-hash is for lines, not for -records")
+		case *records:
 			return sortRecords()
 		}
-		return sortLines()
+		return sortLines(*hash)
 	})
 }
 
-func sortLines() (*mapreduce.Job, error) {
+func sortLines(hash bool) (*mapreduce.Job, error) {
 	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
 		emit(line, struct{}{})
 		return nil
 	})
-	return mapreduce.Sort(lines.TotalOrder()).Job("sort"), nil
+	if !hash {
+		lines.TotalOrder()
+	}
+	return mapreduce.Sort(lines).Job("sort"), nil
 }
 
 const recordSize, keySize = 100, 10

@@ -21,7 +21,7 @@ const module = "github.com/quernmr/quern"
 func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/failures", "internal/lint", "internal/mutants"},
-		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
+		{"examples/...", "integration/processes", "integration/trial", "integration/examples", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
 		{"formats/..."},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
