@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(c.dir, "short-report")
-	c.mrsubmit("run", c.Program("tera"), "-do", "validate", "-input", short, "-output", out).Fail(1, "short: the last row has 50 bytes, not 100")
+	c.mrsubmit("run", c.Program("tera"), "-do", "validate", "-input", short, "-output", out).Fail(1, "short: ", "the last row has 50 bytes, not 100")
 	c.mrsubmit("run", c.Program("tera"), "-do", "gen", "-rows", "-5", "-output", out).Fail(1, "-rows -5: want a number of 0 or more")
 	c.mrsubmit("run", c.Program("tera"), "-do", "sort", "-input", filepath.Join(c.dir, "missing"), "-output", out).Fail(1, "missing")
 }
