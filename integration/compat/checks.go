@@ -17,7 +17,7 @@ func checks(dir string) []check {
 		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
 		{"properties", "Hadoop", "names of job properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
-		{"shell", "Hadoop", "output and exit codes of commands of the file system shell", "`cmd/internal/fsshell.TestCommandsOfHadoop`", shell{dir}.recorded},
+		{"shell", "Hadoop", "output and exit codes of commands of the file system shell", "`cmd/internal/fsshell.TestCommandsOfHadoop`, `integration/hdfs.TestShellOfHadoop`", shell{dir}.recorded},
 		{"files", "Hadoop", "compressed files and SequenceFiles that one writes and the other reads, and their splits", "`compression.TestHadoop`, `sequencefile.TestHadoop`, `runtime.TestBzip2SplitsOfHadoop`", files{dir}.compared},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},
 		{"failover", "Hadoop", "a user's job with Kerberos and, as root, with the user's account, while a NameNode fails over, for longer than a token lives", "`dfs/hdfs.TestPrincipals`", failover{dir}.compared},
