@@ -64,13 +64,14 @@ func (s shell) run(ctx context.Context, name, file, path, defaultFS string) (str
 	}
 	defer syscall.Umask(syscall.Umask(0o022)) // the table has the modes of files
 	args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Duser.timezone=UTC", "-cp", path, source, repository}
+	env := append(os.Environ(), "LC_ALL=C.UTF-8") // names of files are UTF-8
 	if defaultFS != "" {
-		args = append(args, defaultFS)
+		args, env = append(args, defaultFS), append(env, "HADOOP_USER_NAME="+minicluster.Superuser)
 	}
 	cmd := exec.CommandContext(ctx, "java", args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = work, bytes.NewReader(table), &stdout, &stderr
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "HADOOP_USER_NAME="+minicluster.Superuser) // names of files are UTF-8
+	cmd.Env = env
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("run Shell.java: %w\n%s", err, stderr.Bytes())
 	}
