@@ -25,7 +25,7 @@ import org.apache.log4j.LogManager;
 /**
  * Runs Hadoop's FsShell in the working directory, and prints the table of commands with its answers.
  *
- * java -cp JARS Shell.java TOP [DEFAULT-FS] < TABLE. TOP is the top of the repository. Package fsshell has the
+ * java -cp JARS Shell.java TOP [DEFAULT-FS] < TABLE. TOP is the top of the repository. Package shelltable has the
  * format of the table.
  */
 public class Shell {
@@ -33,6 +33,7 @@ public class Shell {
     static final PrintStream err = System.err;
     static final String cwd = System.getProperty("user.dir");
 
+    static String defaultFS;
     static int setups;
 
     /** The local file system with sorted listings, as in HDFS. */
@@ -46,6 +47,7 @@ public class Shell {
 
     public static void main(String[] args) throws Exception {
         LogManager.getRootLogger().setLevel(Level.OFF);
+        if (args.length > 1) defaultFS = args[1];
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         String input = "";
         for (String line; (line = in.readLine()) != null; ) {
@@ -57,7 +59,7 @@ public class Shell {
                 case "file": put(words[1], text(words[2])); break;
                 case "copy": put(words[1], Files.readAllBytes(Paths.get(args[0], words[2]))); break;
                 case "input": input = line.substring("input ".length()); break;
-                case "$": run(args.length > 1 ? args[1] : null, line.substring(2).replace("/top", cwd).split(" "), text(input)); input = ""; break;
+                case "$": run(line.substring(2).replace("/top", cwd).replace("hdfs://nn", defaultFS == null ? "hdfs://nn" : defaultFS).split(" "), text(input)); input = ""; break;
             }
         }
         out.flush();
@@ -78,7 +80,7 @@ public class Shell {
         Files.setLastModifiedTime(Paths.get(name), FileTime.from(Instant.parse("2001-02-03T04:05:00Z").plusSeconds(60L * setups++)));
     }
 
-    static void run(String defaultFS, String[] args, byte[] input) throws Exception {
+    static void run(String[] args, byte[] input) throws Exception {
         ByteArrayOutputStream printed = new ByteArrayOutputStream(), messages = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true));
         System.setErr(new PrintStream(messages, true));
@@ -87,6 +89,7 @@ public class Shell {
         conf.setClassLoader(Shell.class.getClassLoader());
         conf.setClass("fs.file.impl", Sorted.class, LocalFileSystem.class);
         if (defaultFS != null) conf.set("fs.defaultFS", defaultFS);
+        conf.setInt("dfs.replication", 2);
         int code = ToolRunner.run(conf, new FsShell(), args);
         System.setErr(err);
         print("> ", printed);
@@ -96,6 +99,7 @@ public class Shell {
 
     static void print(String mark, ByteArrayOutputStream bytes) throws Exception {
         String text = bytes.toString(StandardCharsets.UTF_8).replace(cwd, "/top");
+        if (defaultFS != null) text = text.replace(defaultFS, "hdfs://nn");
         if (text.isEmpty()) return;
         boolean whole = text.endsWith("\n");
         String[] lines = (whole ? text.substring(0, text.length() - 1) : text).split("\n", -1);

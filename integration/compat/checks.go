@@ -17,13 +17,10 @@ func checks(dir string) []check {
 		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
 		{"properties", "Hadoop", "names of properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/hadoop-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
-		{"shell", "Hadoop", "output and exit codes of commands of the file system shell", "`cmd/internal/fsshell.TestCommandsOfHadoop`", shell{dir}.recorded},
+		{"shell", "Hadoop", "output and exit codes of commands of the file system shell", "`cmd/internal/fsshell.TestCommandsOfHadoop`, `integration/hdfs.TestShellOfHadoop`", shell{dir}.recorded},
 		{"files", "Hadoop", "compressed files and SequenceFiles that one writes and the other reads, and their splits", "`compression.TestHadoop`, `sequencefile.TestHadoop`, `runtime.TestBzip2SplitsOfHadoop`", files{dir}.compared},
 		{"examples", "Hadoop", "what examples write: TeraSort and others, with 1, 2 and 7 reduces", "`examples/tera.TestHadoop` and those of the other examples", exampleJobs{dir}.compared},
-<<<<<<< HEAD
 		{"habits", "Hadoop", "counters, files and permissions of jobs, and partitions of keys", "`integration/embedded.TestHadoopJobs`, `mapreduce.TestHadoopPartitions`", habits{dir}.recorded},
-=======
->>>>>>> tera
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},
 		{"failover", "Hadoop", "a user's job with Kerberos and, as root, with the user's account, while a NameNode fails over, for longer than a token lives", "`dfs/hdfs.TestPrincipals`", failover{dir}.compared},
 		{"tpch-tiny", "DuckDB", "answers to TPC-H queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},

@@ -37,10 +37,17 @@ const (
 // splitSizes are compared with the splits of Hadoop's readers. Those of SequenceFiles are above their headers,
 // within which Hadoop reads records twice.
 var splitSizes = map[string][]int64{
-	"text long.bz2":                    {100, 999, 3000, 4200, 6300, 20000},
-	"sequence texts-none.seq":          {200, 500, 900, 1400, 3000},
-	"sequence texts-record-lz4.seq":    {200, 500, 900, 3000},
-	"sequence texts-block-deflate.seq": {180, 250, 415, 3000},
+	"text long.bz2":                     {100, 999, 3000, 4200, 6300, 20000},
+	"sequence texts-none.seq":           {200, 500, 900, 1400, 3000},
+	"sequence texts-record-lz4.seq":     {200, 500, 900, 3000},
+	"sequence texts-block-deflate.seq":  {180, 250, 415, 3000},
+	"sequence texts-record-deflate.seq": {200, 500, 900, 3000},
+	"sequence texts-record-bz2.seq":     {200, 500, 900, 3000},
+	"sequence texts-record-snappy.seq":  {200, 500, 900, 3000},
+	"sequence texts-block-bz2.seq":      {180, 250, 415, 3000},
+	"sequence texts-block-lz4.seq":      {180, 250, 415, 3000},
+	"sequence texts-block-snappy.seq":   {180, 250, 415, 3000},
+	"sequence nulls-block-deflate.seq":  {200, 250, 415},
 }
 
 func (f files) compared(ctx context.Context) (a answers, err error) {

@@ -101,7 +101,7 @@ const (
 )
 
 // worded is an error in Hadoop's words.
-func worded(format string, args ...any) error { return errors.New(fmt.Sprintf(format, args...)) }
+func worded(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // Run runs a command, such as "-ls", "/tmp", and returns its exit code. The error is one of writing to Stdout, or
 // the end of ctx.

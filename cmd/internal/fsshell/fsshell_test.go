@@ -3,147 +3,113 @@ package fsshell
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/internal/shelltable"
 )
 
-// TestCommandsOfHadoop runs the commands of testdata/commands.txt over local files, and compares output, messages
-// and exit codes with Hadoop's.
+// answer runs a command over the file systems of this process.
+func answer(t *testing.T, args []string, stdin string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	s := Shell{Program: "hadoop fs", Files: builtin.FileSystems(), Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &messages, Location: time.UTC}
+	code, err := s.Run(context.Background(), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), messages.String(), code
+}
+
+// TestCommandsOfHadoop runs the commands of testdata/commands.txt over local files, and compares the answers with
+// Hadoop's.
 func TestCommandsOfHadoop(t *testing.T) {
-	table, err := os.ReadFile("testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
+	n := shelltable.Run(t, "testdata/commands.txt", "../../..", "", func(args []string, stdin string) (string, string, int) {
+		return answer(t, args, stdin)
+	})
+	if n < 200 {
+		t.Errorf("%d commands: the table is cut short", n)
 	}
-	repository, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Umask(syscall.Umask(0o022))
+}
+
+// TestRefused: what differs from Hadoop is refused with a message that says why.
+func TestRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
-	w := &world{t: t, repository: repository, shell: Shell{Program: "hadoop fs", Files: builtin.FileSystems(), Location: time.UTC}}
-	if w.top, err = os.Getwd(); err != nil {
+	for name, content := range map[string]string{"words.bz2": "text\n", "a.xz": "x", "records": "Obj\x01", "table": "PAR1", "later.seq": "SEQ\x07"} {
+		if _, messages, code := answer(t, []string{"-put", "-", name}, content); code != 0 {
+			t.Fatal(messages)
+		}
+	}
+	for _, c := range []struct {
+		command, want string
+		code          int
+	}{
+		{"-text words.bz2", "text: words.bz2: bzip2 data at offset 0: this is not what the file's name says", 1},
+		{"-text a.xz", "text: a.xz: this is XZ data, which -text does not decode", 1},
+		{"-text records", "text: records: this is an Avro file, which -text does not decode: use a job with an input of package formats/avro", 1},
+		{"-text table", "text: table: this is a Parquet file, which -text does not decode: use a job with an input of package formats/parquet", 1},
+		{"-text later.seq", "text: later.seq: SequenceFile at offset 4: not a SequenceFile that can be read: its version is 7, not 4 to 6", 1},
+		{"-rm -r /", "rm: `/': this is the root directory, which hadoop fs does not remove", 1},
+		{"-rm -r file:///", "rm: `file:///': this is the root directory, which hadoop fs does not remove", 1},
+		{"-put -l words.bz2 x", "-put: hadoop fs does not support option -l of Hadoop", 255},
+		{"-get -crc words.bz2 x", "-get: hadoop fs does not support option -crc of Hadoop", 255},
+		{"-cp -pax words.bz2 x", "-cp: hadoop fs does not copy ACLs and extended attributes, which the option -pax of Hadoop asks for: use -p", 255},
+		{"-setrep 2 words.bz2", "-setrep: hadoop fs does not have this command of Hadoop", 255},
+		{"-put hdfs://n/x y", "put: hdfs://n/x is not a path of the local file system", 1},
+		{"-tail -s x words.bz2", "-tail: -s needs a number of milliseconds, got \"x\"", 255},
+	} {
+		_, messages, code := answer(t, strings.Split(c.command, " "), "")
+		if line, _, _ := strings.Cut(messages, "\n"); line != c.want || code != c.code {
+			t.Errorf("%s: exit code %d, %q", c.command, code, line)
+		}
+	}
+}
+
+// TestTailFollows prints what is appended, until it is interrupted.
+func TestTailFollows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	answer(t, []string{"-put", "-", "log"}, "one\n")
+	ctx, cancel := context.WithCancel(context.Background())
+	printed := make(chan string, 16)
+	s := Shell{Program: "hadoop fs", Files: builtin.FileSystems(), Stdout: sender(printed), Stderr: sender(printed), Location: time.UTC}
+	ended := make(chan error)
+	go func() {
+		_, err := s.Run(ctx, []string{"-tail", "-f", "-s", "1", "log"})
+		ended <- err
+	}()
+	if got := <-printed; got != "one\n" {
+		t.Fatalf("%q", got)
+	}
+	appended, err := os.OpenFile("log", os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	commands, line := 0, 0
-	lines := strings.Split(string(table), "\n")
-	for line < len(lines) {
-		text := lines[line]
-		line++
-		command, ok := strings.CutPrefix(text, "$ ")
-		if !ok {
-			w.setUp(text)
-			continue
+	defer appended.Close()
+	if _, err := appended.WriteString("two\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-printed; got != "two\n" {
+		t.Fatalf("%q", got)
+	}
+	cancel()
+	if err := <-ended; err != context.Canceled {
+		t.Error(err)
+	}
+}
+
+// sender sends what is written.
+type sender chan string
+
+func (s sender) Write(p []byte) (int, error) { s <- string(p); return len(p), nil }
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1 K", 1536: "1.5 K", 1025: "1.0 K", 1280: "1.3 K", 1 << 20: "1 M", 1<<20 - 1: "1.0 M",
+		5 << 30: "5 G", 1<<63 - 1: "8.0 E", 1<<60 + 1<<59: "1.5 E"} {
+		if got := size(n, true); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
 		}
-		var want []string
-		for line < len(lines) && len(lines[line]) > 1 && strings.Contains(">!=", lines[line][:1]) {
-			want = append(want, lines[line])
-			line++
-		}
-		commands++
-		if got := w.run(command); got != strings.Join(want, "\n") {
-			t.Errorf("line %d: %s\n%s\nHadoop:\n%s", line, command, got, strings.Join(want, "\n"))
-		}
 	}
-	if commands < 200 {
-		t.Errorf("%d commands: the table is cut short", commands)
-	}
-}
-
-// world is the state of the table's commands.
-type world struct {
-	t               *testing.T
-	repository, top string
-	shell           Shell
-	input           string
-	setups          int
-}
-
-var unescape = strings.NewReplacer(`\n`, "\n", `\t`, "\t")
-
-// setUp obeys a line of the table that is no command.
-func (w *world) setUp(line string) {
-	words := strings.SplitN(line, " ", 3)
-	switch words[0] {
-	case "dir":
-		w.must(os.MkdirAll(words[1], 0o755))
-		w.date(words[1])
-	case "file":
-		w.put(words[1], []byte(unescape.Replace(words[2])))
-	case "copy":
-		content, err := os.ReadFile(filepath.Join(w.repository, words[2]))
-		w.must(err)
-		w.put(words[1], content)
-	case "input":
-		w.input = unescape.Replace(strings.TrimPrefix(line, "input "))
-	}
-}
-
-func (w *world) must(err error) {
-	if err != nil {
-		w.t.Helper()
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) put(name string, content []byte) {
-	w.must(os.MkdirAll(filepath.Dir(name), 0o755))
-	w.must(os.WriteFile(name, content, 0o644))
-	w.date(name)
-}
-
-func (w *world) date(name string) {
-	at := time.Date(2001, 2, 3, 4, 5, 0, 0, time.UTC).Add(time.Duration(w.setups) * time.Minute)
-	w.setups++
-	w.must(os.Chtimes(name, at, at))
-}
-
-// run runs a command, and returns its answer in the form of the table.
-func (w *world) run(command string) string {
-	var stdout, stderr bytes.Buffer
-	s := w.shell
-	s.Stdin, s.Stdout, s.Stderr = strings.NewReader(w.input), &stdout, &stderr
-	w.input = ""
-	code, err := s.Run(context.Background(), strings.Split(strings.ReplaceAll(command, "/top", w.top), " "))
-	w.must(err)
-	return w.marked("> ", stdout.String()) + w.marked("! ", stderr.String()) + fmt.Sprintf("= %d", code)
-}
-
-var (
-	owners  = regexp.MustCompile(`^([d-][rwxtT-]{9}[+ ] +\S+) \S+ +\S+ `)
-	dirSize = regexp.MustCompile(`^(d.*OWNER GROUP) {5} *[0-9.]+( [KMG])? `)
-	present = regexp.MustCompile(`20(?:0[02-9]|[1-9]\d)-\d\d-\d\d \d\d:\d\d(:\d\d)?`)
-)
-
-// marked replaces what differs from machine to machine, as Shell.java does.
-func (w *world) marked(mark, text string) string {
-	if text == "" {
-		return ""
-	}
-	whole := strings.HasSuffix(text, "\n")
-	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, w.top, "/top"), "\n"), "\n")
-	if len(lines) > 60 {
-		return fmt.Sprintf("%s%d lines, SHA-256 %x\n", mark, len(lines), sha256.Sum256([]byte(text)))
-	}
-	var b strings.Builder
-	for i, line := range lines {
-		if strings.HasPrefix(line, "Usage: ") {
-			break
-		}
-		line = dirSize.ReplaceAllString(owners.ReplaceAllString(line, "$1 OWNER GROUP "), "$1 SIZE ")
-		b.WriteString(mark + present.ReplaceAllString(line, "NOW"))
-		if i == len(lines)-1 && !whole {
-			b.WriteString(`\`)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

@@ -1,0 +1,77 @@
+package hdfs_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/internal/shelltable"
+)
+
+// shellOver returns a function that runs mrsubmit fs over a cluster.
+func shellOver(t *testing.T, c *minicluster.Cluster) shelltable.Exec {
+	t.Helper()
+	dir := t.TempDir()
+	if err := processes.Build(dir, "cmd/mrsubmit"); err != nil {
+		t.Fatal(err)
+	}
+	return func(args []string, stdin string) (string, string, int) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "mrsubmit"), append([]string{"fs", "-fs", c.URL()}, args...)...)
+		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+c.Conf(), "HADOOP_USER_NAME="+minicluster.Superuser, "TZ=UTC")
+		var stdout, stderr bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+		var exit *exec.ExitError
+		if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// TestShellOfHadoop runs the commands of testdata/shell.txt, and compares the answers with Hadoop's.
+func TestShellOfHadoop(t *testing.T) {
+	c := startOwn(t, func(cfg *minicluster.Config) { cfg.Racks = []string{"/a", "/b"} })
+	if n := shelltable.Run(t, "testdata/shell.txt", "../..", c.URL(), shellOver(t, c)); n < 80 {
+		t.Errorf("%d commands: the table is cut short", n)
+	}
+}
+
+// TestTrash: where HDFS has a trash, removed files go there, also a second one of the same name.
+func TestTrash(t *testing.T) {
+	c := startOwn(t, func(cfg *minicluster.Config) {
+		cfg.Racks, cfg.Replication, cfg.Properties = []string{"/a"}, 1, map[string]string{"fs.trash.interval": "10"}
+	})
+	f := client(t, c)
+	run := shellOver(t, c)
+	for _, want := range []string{"1", "2"} {
+		write(t, f, c.URL()+"/a", []byte(want))
+		if stdout, stderr, code := run([]string{"-rm", "/a"}, ""); code != 0 || stdout != "" || !strings.Contains(stderr, "Moved: '"+c.URL()+"/a' to trash at: ") {
+			t.Fatalf("exit code %d, %q, %q", code, stdout, stderr)
+		}
+	}
+	trash := c.URL() + "/user/" + minicluster.Superuser + "/.Trash/Current"
+	if list, err := f.List(trash); err != nil || len(list) != 2 || string(read(t, f, trash+"/a")) != "1" || string(read(t, f, list[1].Name)) != "2" {
+		t.Errorf("the trash has %v, %v", list, err)
+	}
+	for command, want := range map[string]string{
+		"-rm -r -skipTrash /user/nobody": "rm: `/user/nobody': No such file or directory\n",
+		"-rm -r /user":                   "rm: Cannot move \"" + c.URL() + "/user\" to the trash, as it contains the trash. Consider using -skipTrash option\n",
+	} {
+		if _, stderr, code := run(strings.Split(command, " "), ""); code != 1 || stderr != want {
+			t.Errorf("%s: exit code %d, %q", command, code, stderr)
+		}
+	}
+	if stdout, stderr, code := run([]string{"-rm", trash + "/a"}, ""); code != 0 || stdout != "Deleted "+trash+"/a\n" {
+		t.Errorf("from the trash: exit code %d, %q, %q", code, stdout, stderr)
+	}
+	if _, err := f.Stat(dfs.Dir(trash)); err != nil {
+		t.Error(err)
+	}
+}
