@@ -346,3 +346,27 @@ func TestJob(t *testing.T) {
 		t.Errorf("%d rows in %d row groups, %v", len(got), groups, err)
 	}
 }
+
+// TestTotalOrder: the sample of a total order has rows, although a row group is larger than the sample.
+func TestTotalOrder(t *testing.T) {
+	type word struct {
+		Text string `parquet:"text"`
+		Pad  []byte `parquet:",plain"`
+	}
+	rows := make([]word, 4000)
+	for i := range rows {
+		rows[i] = word{fmt.Sprintf("%04d", i*7919%4000), bytes.Repeat([]byte{byte(i)}, 1000)}
+	}
+	pairs := mapreduce.Map(Input[word](), func(_ *mapreduce.Task, w word, emit func(string, struct{})) error {
+		emit(w.Text, struct{}{})
+		return nil
+	})
+	job := mapreduce.Sort(pairs.TotalOrder()).Job("sorted")
+	job.Properties = map[string]string{"mapreduce.input.fileinputformat.split.minsize": "5000000", "mapreduce.job.reduces": "4"}
+	files := mrtest.RunFiles(t, job, map[string]string{"a": string(written(t, rows, 4000, parquet.PageBufferSize(4<<20)))}).Files
+	for i := range 4 {
+		if n := strings.Count(files[fmt.Sprintf("part-r-%05d", i)], "\n"); n < 100 {
+			t.Errorf("reduce %d has %d of 4000 rows", i, n)
+		}
+	}
+}
