@@ -17,7 +17,7 @@ func main() {
 	mapreduce.Main(func() (*mapreduce.Job, error) { return revenue(*before, *text) })
 }
 
-// item is the part of a row that the job needs. Prices are in hundredths.
+// item has the columns that the job needs, in hundredths.
 type item struct {
 	Price    int64 `parquet:"l_extendedprice,decimal(2:15)"`
 	Discount int64 `parquet:"l_discount,decimal(2:15)"`

@@ -262,7 +262,9 @@ func TestMismatch(t *testing.T) {
 	type unit struct {
 		Micros int64 `parquet:",timestamp(millisecond)"`
 	}
-	type day struct{ Day int32 }
+	type day struct {
+		Day int32 `parquet:"the_day"`
+	}
 	type null struct{ Maybe int64 }
 	type tag struct {
 		I64 int64 `parquet:",decimal"`
@@ -278,7 +280,7 @@ func TestMismatch(t *testing.T) {
 		{failed[scale](file, Filter{}), []string{"column Price", "DECIMAL(15,2)", "scale 3"}},
 		{failed[noScale](file, Filter{}), []string{"column Price", "DECIMAL(15,2)", "type int64"}},
 		{failed[unit](file, Filter{}), []string{"column Micros", "TIMESTAMP(MICROS)", "in MILLIS"}},
-		{failed[day](file, Filter{}), []string{"column Day", "INT32 DATE", "day.Day", "int32"}},
+		{failed[day](file, Filter{}), []string{"column the_day", "INT32 DATE", "day.Day", "int32"}},
 		{failed[null](file, Filter{}), []string{"column Maybe is null in row 0", "null.Maybe"}},
 		{failed[tag](file, Filter{}), []string{"tag.I64", "decimal(scale:precision)"}},
 		{failed[lists](list, Filter{}), []string{"column L", "list or map of BYTE_ARRAY STRING"}},
