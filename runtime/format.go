@@ -49,7 +49,7 @@ func formatOf(in *wire.InputPlan) Format {
 	if f := formats[in.Format]; f != nil {
 		return f
 	}
-	return sized{samplePlaces: 1}
+	return own{}
 }
 
 // format returns an input's format: from the job's code, else by its name.
@@ -220,6 +220,12 @@ func (generated) Splits(in *wire.InputPlan, _ []File) ([][]Chunk, error) {
 }
 
 func (generated) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
+
+// own is the Format of an author who reads pieces of files, but leaves cutting to sized. Its sample is read from the
+// beginning of a chunk, because a piece of the sample's size may have no record, if records come in large blocks.
+type own struct{ sized }
+
+func (own) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
 
 // Cut is the Format of an author who cuts files in code. The function returns the chunks
 // of each split, with path, offset and length.

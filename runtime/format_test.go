@@ -71,8 +71,9 @@ func TestCut(t *testing.T) {
 		t.Errorf("a panic: %v", err)
 	}
 
-	// A sample ends with the record that reaches its size; a whole split does not.
-	for maxBytes, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
+	// A sample ends with the record that reaches its size, but not before fewRecords; a whole split does not. Each byte
+	// has 300 records.
+	for maxBytes, want := range map[int64]int{1: 4, 4: 4, 8: 5, math.MaxInt64: 5} {
 		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, splitSettings(1), new(pulse))
 		if maxBytes < math.MaxInt64 {
 			s.limit(Cut(nil), maxBytes)
@@ -81,7 +82,11 @@ func TestCut(t *testing.T) {
 		for at := int64(0); at < 5; at++ {
 			must(file.ReadAt(make([]byte, 1), at))
 			got++
-			if more, _ := s.CountRecord(); !more {
+			more := true
+			for range 300 {
+				more, _ = s.CountRecord()
+			}
+			if !more {
 				break
 			}
 		}

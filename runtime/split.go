@@ -22,6 +22,9 @@ import (
 // a block of 1 MiB 1.9 GB/s.
 const blockSize = 256 << 10
 
+// fewRecords are in any sample of an author's own format, even if it reads large blocks for its first record.
+const fewRecords = 1000
+
 // Split is the input of one map: pieces of one input's files, in order. Use one of its
 // iterators, once. It ends early when the loop breaks or the attempt must end, and on the first
 // error, which [Split.Err] returns. Split also counts the records and bytes read.
@@ -123,7 +126,7 @@ func (s *Split) CountRecord() (more, skip bool) {
 		s.err = cmp.Or(s.err, s.ctx.Err())
 		return false, false
 	}
-	return !s.stopAtSample || s.rawBytes.Load() < s.sample && (s.length() > 0 || s.records <= sampledKeys), false
+	return !s.stopAtSample || s.records <= fewRecords || s.rawBytes.Load() < s.sample && (s.length() > 0 || s.records <= sampledKeys), false
 }
 
 // open opens a chunk's file. It fails if the file has changed since the splits were

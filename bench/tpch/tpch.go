@@ -41,9 +41,9 @@ func Section() testbed.Section {
 			f.StringVar(&b.list, "queries", "1,3,5,6,10,13", "`numbers` of the queries")
 			f.BoolVar(&b.spark, "spark", false, "run Spark too")
 		},
-		Programs: []string{"examples/tpch"},
+		Programs: []string{"examples/tpch", "examples/revenue"},
 		Open:     b.open,
-		Parts:    []testbed.Part{{Name: "TPC-H", Measure: b.table}},
+		Parts:    []testbed.Part{{Name: "TPC-H", Measure: b.table}, {Name: "Parquet: scan of lineitem", Measure: b.scan}},
 	}
 }
 

@@ -13,10 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/quernmr/quern/mapreduce"
+	"github.com/quernmr/quern/parquetfile"
 )
-
-// defaultBlock is the size of a row group in parquet-mr.
-const defaultBlock = 128 << 20
 
 // Format writes Parquet files; see [Output].
 type Format[K, V, T any] struct{ row func(K, V) T }
@@ -42,9 +40,9 @@ func (f *Format[K, V, T]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.F
 	if err != nil {
 		return nil, err
 	}
-	block, _ := strconv.ParseInt(t.Property(blockSize), 10, 64)
-	if block <= 0 {
-		block = defaultBlock
+	block, err := strconv.ParseInt(t.Property(blockSize), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", blockSize, err)
 	}
 	buffer := bufio.NewWriterSize(file, 256<<10)
 	w := parquet.NewGenericWriter[T](buffer, schema, parquet.Compression(codec))
@@ -53,7 +51,7 @@ func (f *Format[K, V, T]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.F
 
 func codecOf(name string) (compress.Codec, error) {
 	switch strings.ToUpper(name) {
-	case "", "UNCOMPRESSED":
+	case "UNCOMPRESSED":
 		return &parquet.Uncompressed, nil
 	case "SNAPPY":
 		return &parquet.Snappy, nil
@@ -66,7 +64,7 @@ func codecOf(name string) (compress.Codec, error) {
 	case "LZ4_RAW":
 		return &parquet.Lz4Raw, nil
 	}
-	return nil, fmt.Errorf("%s=%s: there is no such codec; there are UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW", compressionName, name)
+	return nil, fmt.Errorf("%s=%s: there is no such codec; there are %s", compressionName, name, parquetfile.Codecs)
 }
 
 // schemaOf returns the schema of a struct. The library panics for tags that it does not understand.

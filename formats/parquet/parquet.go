@@ -42,6 +42,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"strconv"
 	"time"
 
@@ -80,8 +81,7 @@ func Input[T any](paths ...string) mapreduce.Input[T] { return Select[T](Filter{
 func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 	return mapreduce.NewInput(Name, func(s mapreduce.Split, file io.ReaderAt) iter.Seq2[T, error] {
 		return func(yield func(T, error) bool) {
-			n, _ := strconv.ParseInt(s.Property(maxRatio), 10, 64) // 0: the default
-			f, err := parquetfile.Open(file, s.Size, parquetfile.Limits{MaxRatio: n})
+			f, err := parquetfile.Open(file, s.Size, limits(s))
 			if err == nil {
 				_, err = scan(f, filter, s.Offset, s.Offset+s.Length, func(row T) bool { return yield(row, nil) })
 			}
@@ -90,6 +90,14 @@ func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 			}
 		}
 	}, paths...)
+}
+
+func limits(s mapreduce.Split) parquetfile.Limits {
+	n, err := strconv.ParseInt(s.Property(maxRatio), 10, 64)
+	if err == nil && n == 0 {
+		n = math.MaxInt64
+	}
+	return parquetfile.Limits{MaxRatio: n}
 }
 
 // bad marks errors of a file's content, but not those of reading it.

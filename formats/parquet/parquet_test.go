@@ -262,7 +262,9 @@ func TestMismatch(t *testing.T) {
 	type unit struct {
 		Micros int64 `parquet:",timestamp(millisecond)"`
 	}
-	type day struct{ Day int32 }
+	type day struct {
+		Day int32 `parquet:"the_day"`
+	}
 	type null struct{ Maybe int64 }
 	type tag struct {
 		I64 int64 `parquet:",decimal"`
@@ -278,7 +280,7 @@ func TestMismatch(t *testing.T) {
 		{failed[scale](file, Filter{}), []string{"column Price", "DECIMAL(15,2)", "scale 3"}},
 		{failed[noScale](file, Filter{}), []string{"column Price", "DECIMAL(15,2)", "type int64"}},
 		{failed[unit](file, Filter{}), []string{"column Micros", "TIMESTAMP(MICROS)", "in MILLIS"}},
-		{failed[day](file, Filter{}), []string{"column Day", "INT32 DATE", "day.Day", "int32"}},
+		{failed[day](file, Filter{}), []string{"column the_day", "INT32 DATE", "day.Day", "int32"}},
 		{failed[null](file, Filter{}), []string{"column Maybe is null in row 0", "null.Maybe"}},
 		{failed[tag](file, Filter{}), []string{"tag.I64", "decimal(scale:precision)"}},
 		{failed[lists](list, Filter{}), []string{"column L", "list or map of BYTE_ARRAY STRING"}},
@@ -344,5 +346,29 @@ func TestJob(t *testing.T) {
 	file := mrtest.RunFiles(t, many, map[string]string{"a": input}).Files["part-r-00000.parquet"]
 	if got, groups, err := read[word]([]byte(file), Filter{}, 0, math.MaxInt64); err != nil || len(got) != 3700 || groups != 4 {
 		t.Errorf("%d rows in %d row groups, %v", len(got), groups, err)
+	}
+}
+
+// TestTotalOrder: the sample of a total order has rows, although a row group is larger than the sample.
+func TestTotalOrder(t *testing.T) {
+	type word struct {
+		Text string `parquet:"text"`
+		Pad  []byte `parquet:",plain"`
+	}
+	rows := make([]word, 4000)
+	for i := range rows {
+		rows[i] = word{fmt.Sprintf("%04d", i*7919%4000), bytes.Repeat([]byte{byte(i)}, 1000)}
+	}
+	pairs := mapreduce.Map(Input[word](), func(_ *mapreduce.Task, w word, emit func(string, struct{})) error {
+		emit(w.Text, struct{}{})
+		return nil
+	})
+	job := mapreduce.Sort(pairs.TotalOrder()).Job("sorted")
+	job.Properties = map[string]string{"mapreduce.input.fileinputformat.split.minsize": "5000000", "mapreduce.job.reduces": "4"}
+	files := mrtest.RunFiles(t, job, map[string]string{"a": string(written(t, rows, 4000, parquet.PageBufferSize(4<<20)))}).Files
+	for i := range 4 {
+		if n := strings.Count(files[fmt.Sprintf("part-r-%05d", i)], "\n"); n < 100 {
+			t.Errorf("reduce %d has %d of 4000 rows", i, n)
+		}
 	}
 }
