@@ -36,7 +36,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/..."},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "avrofile"},
 		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound", "internal/spelling"},
 	}
@@ -164,20 +164,21 @@ func TestDependencies(t *testing.T) {
 		module + "/jobtracker/pages", module + "/jobtracker/web", module + "/jobtracker/replica", module + "/gossip", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
-	clusterAndFormats := append([]string{module + "/formats", module + "/sequencefile"}, cluster...) // formats that programs import if they use them
+	formats := []string{module + "/formats", module + "/sequencefile", module + "/avrofile", "github.com/twmb/avro"} // that programs import if they use them
+	clusterAndFormats := slices.Concat(formats, cluster)
 	for name, never := range map[string][]string{
 		"mapreduce":          clusterAndFormats,
 		"mapreduce/mrtest":   clusterAndFormats,
 		"examples/wordcount": clusterAndFormats,
 		"embedded":           clusterAndTypes,
 		"client":             clusterAndTypes,
-		"runtime":            append([]string{module + "/formats", module + "/sequencefile"}, clusterAndTypes...),
+		"runtime":            slices.Concat(formats, clusterAndTypes),
 		"tasktracker":        clusterAndTypes,
 		"tasktracker/core":   clusterAndTypes,
 		"jobtracker/core":    clusterAndTypes,
 		"jobtracker":         clusterAndTypes,
 		"shuffle":            clusterAndTypes,
-		"cmd/mrsubmit":       {module + "/mapreduce"},
+		"cmd/mrsubmit":       {module + "/mapreduce", "github.com/twmb/avro"},
 	} {
 		all := listed(t)
 		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })

@@ -52,6 +52,12 @@ const (
 // All returns the properties, sorted by name.
 func All() []Property {
 	return []Property{
+		number("avro.mapred.deflate.level", -1, -1, 9, "level of the codec deflate for the output format of package formats/avro; -1: zlib's default"),
+		number("avro.mapred.sync.interval", 64_000, 32, 1<<30, "bytes of records with which a block of an Avro file ends"),
+		number("avro.mapred.zstd.level", 3, 1, 22, "level of the codec zstandard for the output format of package formats/avro"),
+		{Name: "avro.output.codec", kind: choiceProperty, choices: []string{"null", "deflate", "snappy", "zstandard", "bzip2"},
+			Doc: "codec of compressed Avro files: null, deflate, snappy, zstandard or bzip2, if mapreduce.output.fileoutputformat.compress is true; " +
+				"empty: that of mapreduce.output.fileoutputformat.compress.codec; only for the format of package formats/avro"},
 		number("io.seqfile.compress.blocksize", 1_000_000, 1, math.MaxInt32,
 			"bytes of keys and values with which a block of a SequenceFile ends, see mapreduce.output.fileoutputformat.compress.type"),
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
