@@ -2,6 +2,8 @@ package avrofile
 
 import (
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/twmb/avro"
 	"github.com/twmb/avro/ocf"
@@ -25,11 +27,10 @@ func NewWriter(w io.Writer, schema *avro.Schema, o Options) (*ocf.Writer, error)
 	if err != nil {
 		return nil, err
 	}
-	metadata := make(map[string][]byte)
-	for name, value := range o.Metadata {
-		metadata[name] = []byte(value)
+	options := []ocf.WriterOpt{ocf.WithCodec(codec), ocf.WithBlockBytes(o.BlockSize)}
+	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) { // one by one, for the same order in each file
+		options = append(options, ocf.WithMetadata(map[string][]byte{name: []byte(o.Metadata[name])}))
 	}
-	options := []ocf.WriterOpt{ocf.WithCodec(codec), ocf.WithBlockBytes(o.BlockSize), ocf.WithMetadata(metadata)}
 	if o.Sync != [syncSize]byte{} {
 		options = append(options, ocf.WithSyncMarker(o.Sync))
 	}
