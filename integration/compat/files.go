@@ -51,7 +51,7 @@ var splitSizes = map[string][]int64{
 }
 
 func (f files) compared(ctx context.Context) (a answers, err error) {
-	java, err := f.compile(ctx)
+	java, err := compiled(ctx, f.dir, "HadoopFiles", hadoopFiles, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
 	if err != nil {
 		return a, err
 	}
@@ -82,25 +82,25 @@ func (f files) compared(ctx context.Context) (a answers, err error) {
 	return a, f.readByHadoop(ctx, java, &a)
 }
 
-// compile returns a function that runs HadoopFiles with an input and arguments.
-func (f files) compile(ctx context.Context) (func(stdin string, args ...string) (string, error), error) {
-	jars, err := minicluster.Classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
+// compiled returns a function that runs a Java class of a source file with an input and arguments. dir is for its files.
+func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
+	jars, err := minicluster.Classpath(ctx, artifacts...)
 	if err != nil {
 		return nil, err
 	}
-	source := filepath.Join(f.dir, "HadoopFiles.java")
-	if err := os.WriteFile(source, hadoopFiles, 0o666); err != nil {
+	source := filepath.Join(dir, class+".java")
+	if err := os.WriteFile(source, text, 0o666); err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(ctx, "javac", "-cp", jars, "-d", f.dir, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile HadoopFiles.java: %w\n%s", err, out)
+	if out, err := exec.CommandContext(ctx, "javac", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile %s.java: %w\n%s", class, err, out)
 	}
 	return func(stdin string, args ...string) (string, error) {
-		cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", f.dir + ":" + jars, "HadoopFiles"}, args...)...)
+		cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", dir + ":" + jars, class}, args...)...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("run HadoopFiles %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+			return "", fmt.Errorf("run %s %s: %w\n%s", class, strings.Join(args, " "), err, stderr.Bytes())
 		}
 		return stdout.String(), nil
 	}, nil

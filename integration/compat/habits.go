@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,7 @@ const (
 
 func (h habits) recorded(ctx context.Context) (a answers, err error) {
 	const group = "org.apache.hadoop:hadoop-"
-	jars, err := classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"yarn-api:", group+"yarn-common:")
+	jars, err := minicluster.Classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"yarn-api:", group+"yarn-common:")
 	if err != nil {
 		return a, err
 	}

@@ -36,7 +36,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile"},
+		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile", "avrofile"},
 		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound", "internal/spelling", "internal/javatext", "internal/shelltable"},
 	}
@@ -164,7 +164,7 @@ func TestDependencies(t *testing.T) {
 		module + "/jobtracker/pages", module + "/jobtracker/web", module + "/jobtracker/replica", module + "/gossip", "net/http/httputil", "html/template",
 	}
 	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
-	formats := []string{module + "/formats", module + "/sequencefile", module + "/parquetfile", "github.com/parquet-go"} // programs import them if they use them
+	formats := []string{module + "/formats", module + "/sequencefile", module + "/parquetfile", module + "/avrofile", "github.com/parquet-go", "github.com/twmb/avro"} // programs import them if they use them
 	clusterAndFormats := slices.Concat(formats, cluster)
 	for name, never := range map[string][]string{
 		"mapreduce":          clusterAndFormats,
@@ -178,7 +178,7 @@ func TestDependencies(t *testing.T) {
 		"jobtracker/core":    clusterAndTypes,
 		"jobtracker":         clusterAndTypes,
 		"shuffle":            clusterAndTypes,
-		"cmd/mrsubmit":       {module + "/mapreduce", "github.com/parquet-go"},
+		"cmd/mrsubmit":       {module + "/mapreduce", "github.com/parquet-go", "github.com/twmb/avro"},
 	} {
 		all := listed(t)
 		i := slices.IndexFunc(all, func(p *pkg) bool { return p.path() == name })

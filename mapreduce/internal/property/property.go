@@ -68,6 +68,12 @@ func All() []Property {
 			Doc: "file system of paths without a scheme, as hdfs://nn:8020, or hdfs:/// for the one in HADOOP_CONF_DIR; such paths must then be absolute. Only -D and Job.Properties set it: without it a path is local, whatever core-site.xml says"},
 		{Name: "fs.permissions.umask-mode", kind: umaskProperty,
 			Doc: "permissions that the output lacks, as 027 or u=rwx,g=rx,o=, in HDFS and in local files and directories; empty: in HDFS as HADOOP_CONF_DIR says, else 022; local: as the daemons' umask says"},
+		number("avro.mapred.deflate.level", -1, -1, 9, "level of the codec deflate for the output format of package formats/avro; -1: zlib's default"),
+		number("avro.mapred.sync.interval", 64_000, 32, 1<<30, "bytes of records with which a block of an Avro file ends"),
+		number("avro.mapred.zstd.level", 3, 1, 22, "level of the codec zstandard for the output format of package formats/avro"),
+		{Name: "avro.output.codec", kind: choiceProperty, choices: []string{"null", "deflate", "snappy", "zstandard", "bzip2"},
+			Doc: "codec of compressed Avro files: null, deflate, snappy, zstandard or bzip2, if mapreduce.output.fileoutputformat.compress is true; " +
+				"empty: that of mapreduce.output.fileoutputformat.compress.codec; only for the format of package formats/avro"},
 		number("io.seqfile.compress.blocksize", 1_000_000, 1, math.MaxInt32,
 			"bytes of keys and values with which a block of a SequenceFile ends, see mapreduce.output.fileoutputformat.compress.type"),
 		boolean(MarkSuccess, true, "write an empty file _SUCCESS into the output when the job has succeeded"),
