@@ -179,9 +179,17 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		case partUint:
 			*(*uint)(at) = uint(binary.BigEndian.Uint64(src))
 		case partFloat64:
-			*(*uint64)(at) = unorderFloat64(binary.BigEndian.Uint64(src))
+			n := unorderFloat64(binary.BigEndian.Uint64(src))
+			if *(*uint64)(at) = n; float64bits(*(*float64)(at)) != n {
+				d.fail(errInvalid) // another NaN
+				return nil
+			}
 		case partFloat32:
-			*(*uint32)(at) = unorderFloat32(binary.BigEndian.Uint32(src))
+			n := unorderFloat32(binary.BigEndian.Uint32(src))
+			if *(*uint32)(at) = n; float32bits(*(*float32)(at)) != n {
+				d.fail(errInvalid) // another NaN
+				return nil
+			}
 		case partInt32:
 			*(*uint32)(at) = binary.BigEndian.Uint32(src) ^ sign32
 		case partUint32:
