@@ -46,6 +46,8 @@ const (
 	EmbeddedDir       = "quern.embedded.dir"
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
+	RecordMax         = "quern.record.max.bytes"
+	SkipRecords       = "mapreduce.map.skip.maxrecords"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
 )
 
@@ -99,7 +101,7 @@ func All() []Property {
 		number("mapreduce.map.maxattempts", 4, 1, 999, "maximum attempts of a map task; when all have failed, the job fails, see mapreduce.map.failures.maxpercent"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
 			"maximum resident memory of a map attempt's processes together, in MiB: an attempt that exceeds it fails. It takes this much of its task tracker's offer, see tasktracker -memory; 0: no limit, and nothing of the offer"),
-		number("mapreduce.map.skip.maxrecords", 0, 0, math.MaxInt64,
+		number(SkipRecords, 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
 		boolean("mapreduce.map.output.compress", false, "compress map output"),
 		codec("mapreduce.map.output.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
@@ -141,7 +143,7 @@ func All() []Property {
 		{Name: "quern.output.sync", kind: boolProperty,
 			Doc: "sync the output to disk before the job succeeds, so that a power failure loses nothing; " +
 				"no effect in HDFS; empty: true on a cluster, false in an embedded run"},
-		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "maximum bytes of a record"),
+		number(RecordMax, 64<<20, 1, 1<<30, "maximum bytes of a record"),
 		boolean("quern.shuffle.split", true,
 			"true: a reduce takes its slot when its partition is complete; false: a reduce takes its slot first, and then gathers its partition"),
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
