@@ -214,3 +214,39 @@ func TestKeyInErrors(t *testing.T) {
 		t.Errorf("after the last key: %q", text)
 	}
 }
+
+// TestCheck: a map that emits other records in a second run fails the job before it starts, and the error has the
+// first of them. The order of records does not matter.
+func TestCheck(t *testing.T) {
+	builds := 0
+	job := func(mapOnly, random bool) mrtest.Runnable {
+		return mrtest.Program(func() (*mapreduce.Job, error) {
+			builds++
+			n := builds
+			pairs := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+				for word := range map[string]bool{"x": true, "y": true, "z": true} {
+					emit(line+word, 1)
+				}
+				if random {
+					emit("k", int64(n))
+				}
+				return nil
+			})
+			result := mapreduce.Fold(pairs, mapreduce.Sum)
+			if mapOnly {
+				result = mapreduce.MapOnly(pairs)
+			}
+			job := result.Job("check")
+			job.Properties = map[string]string{"quern.check": "true"}
+			return job, nil
+		})
+	}
+	if got := mrtest.Run(t, job(false, false), "a\n"); got != "ax\t1\nay\t1\naz\t1\n" {
+		t.Errorf("got %q", got)
+	}
+	mrtest.Run(t, job(true, false), "a\n")
+	for _, mapOnly := range []bool{false, true} {
+		wantFailure(t, job(mapOnly, true), map[string]string{"in": "a\n"}, "s_000000", "quern.check=true: job check, map of mem://mrtest/in/in from offset 0 emits something else",
+			"in sorted order, \"k\\t", " instead of \"k\\t")
+	}
+}
