@@ -1,3 +1,5 @@
+//go:build unix
+
 package embedded
 
 import (
@@ -95,6 +97,11 @@ func removeLeftover(cluster *datadir.Dir) {
 		}
 	}
 	_ = cluster.Destroy() // if it fails, the next start tries again
+}
+
+// keep closes the directory, so that the next cluster does not take it for one of a dead process.
+func (d *directory) keep() error {
+	return errors.Join(d.dir.Close(), os.Remove(filepath.Join(d.path, datadir.LockName)))
 }
 
 func (d *directory) remove() error {

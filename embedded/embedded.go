@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package embedded runs a cluster in one process, for a laptop, for tests and for the
 // debugger. It runs the loops of the job tracker and the task trackers over an in-memory
 // log. As in a real cluster, facts and messages are encoded, and map output passes through
@@ -42,6 +44,9 @@ type Config struct {
 	Load     runtime.Load // not nil: returns the program that runs attempts in this process
 	Logger   *slog.Logger // nil: silent
 	History  bool         // keep the attempts of ended jobs, and their logs, until Close
+	Keep     bool         // Close removes no files, and prints where they are
+	Output   bool         // print what attempts print
+	Notes    io.Writer    // for Keep and Output; nil: standard error
 }
 
 // Cluster is a running cluster.
@@ -50,6 +55,9 @@ type Cluster struct {
 	fs     dfs.FS
 	log    *slog.Logger
 	dir    *directory
+	keep   bool
+	notes  io.Writer
+	prints *prints // nil: what attempts print is not shown
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 
@@ -66,7 +74,10 @@ func Start(cfg Config) (*Cluster, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	volatile := dfs.Volatile(cfg.FS) // staged files need not outlive the cluster
-	c := &Cluster{fs: volatile, log: cfg.Logger, dir: dir, cancel: cancel}
+	c := &Cluster{fs: volatile, log: cfg.Logger, dir: dir, cancel: cancel, keep: cfg.Keep, notes: cfg.Notes}
+	if cfg.Output {
+		c.prints = startPrints(dir.path, cfg.Notes)
+	}
 	c.Server = jobtracker.New(jobtracker.Config{
 		Log:     jobtracker.NewMemoryLog(),
 		FS:      volatile,
@@ -93,6 +104,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.FS == nil {
 		cfg.FS = builtin.FileSystems()
 	}
+	if cfg.Notes == nil {
+		cfg.Notes = os.Stderr
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -109,7 +123,8 @@ func (c *Cluster) trackerConfig(cfg Config, i int) tasktracker.Config {
 		Dir:         filepath.Join(c.dir.path, fmt.Sprintf("%s%d", trackerDir, i+1)),
 		FS:          cfg.FS,
 		Temporary:   true,
-		KeepLogs:    cfg.History,
+		KeepLogs:    cfg.History || cfg.Keep || cfg.Output,
+		KeepFiles:   cfg.Keep,
 		Embedded:    true,
 		Logger:      cfg.Logger,
 	}
@@ -235,9 +250,18 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Close stops the cluster, kills all workers and removes its directory.
+// Close stops the cluster, kills all workers and removes its directory, unless it is kept.
 func (c *Cluster) Close() error {
 	c.cancel()
 	c.loops.Wait()
+	if c.prints != nil {
+		c.prints.stop()
+	}
+	if c.keep {
+		err := c.dir.keep()
+		fmt.Fprintf(c.notes, "the files of this run are kept in %s: logs in %s, working directories in %s; remove them yourself\n", c.dir.path,
+			filepath.Join(trackerDir+"*", trackercore.LogsDir), trackerDir+"*")
+		return errors.Join(c.err, err)
+	}
 	return errors.Join(c.err, c.dir.remove())
 }

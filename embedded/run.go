@@ -1,3 +1,5 @@
+//go:build unix
+
 package embedded
 
 import (
@@ -29,16 +31,23 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 	if err := cluster.KeepProgram(sub); err != nil {
 		return printError(errors.Join(err, cluster.Close()))
 	}
-	code := client.Run(ctx, client.Config{
+	width := client.Terminal(os.Stderr)
+	if cfg.Output {
+		width = nil // a display that is drawn again would overwrite the attempts' lines
+	}
+	code, jobs := client.RunJobs(ctx, client.Config{
 		Cluster: cluster,
 		FS:      cluster.FS(),
 		Staging: cluster.Staging(),
 		Out:     os.Stderr,
-		Width:   client.Terminal(os.Stderr),
+		Width:   width,
 		GiveUp:  signals.GiveUp,
 	}, sub)
 	if err := cluster.Close(); err != nil {
 		return printError(err)
+	}
+	if code == 1 && jobs != nil && cfg.Load == nil {
+		fmt.Fprintln(os.Stderr, "note: to see what attempts print, add -D quern.embedded.output=true; to use a debugger, add -D quern.task.inprocess=true")
 	}
 	return code
 }
@@ -51,7 +60,9 @@ func printError(err error) int {
 // FromProperties returns the configuration of a job's properties quern.embedded.* and
 // quern.task.inprocess. Load is for [Config.Load]; nil: this process is not the job's program.
 func FromProperties(properties map[string]string, load runtime.Load) (Config, error) {
-	cfg := Config{Dir: properties["quern.embedded.dir"]}
+	profiled := properties["mapreduce.task.profile"] == "true"
+	cfg := Config{Dir: properties["quern.embedded.dir"], Keep: profiled || properties["quern.embedded.keep"] == "true",
+		Output: properties["quern.embedded.output"] == "true"}
 	for name, field := range map[string]*int{
 		"quern.embedded.slots":    &cfg.Slots,
 		"quern.embedded.trackers": &cfg.Trackers,
@@ -65,6 +76,9 @@ func FromProperties(properties map[string]string, load runtime.Load) (Config, er
 		}
 	}
 	if properties["quern.task.inprocess"] == "true" {
+		if profiled {
+			return cfg, fmt.Errorf("property mapreduce.task.profile=true: the attempts share a process with quern.task.inprocess=true, so that none has a profile of its own; leave one of them out")
+		}
 		if load == nil {
 			return cfg, fmt.Errorf("property quern.task.inprocess=true: this process is not the job's program; start the job by its own program")
 		}

@@ -51,8 +51,9 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 	program := &mrruntime.Program{Plan: wire.Plan{Flow: flow, Jobs: c.plans}}
 	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings, ReadsInput: c.readsInput}
 	for i := range c.jobs {
-		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).runtimeJob())
-		compiled.Texts = append(compiled.Texts, c.stages[i].texts())
+		job := c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).runtimeJob()
+		job.Texts = c.stages[i].texts()
+		program.Jobs = append(program.Jobs, job)
 	}
 	return compiled, nil
 }

@@ -2,9 +2,11 @@ package mapreduce
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // groups iterates over sorted records group by group. The keys of a group are equal, or
@@ -17,6 +19,7 @@ type groups struct {
 	started bool
 	pending bool // the current record of in has not been returned
 	inGroup bool // the current group may have more records
+	within  bool // the code is in the current group, although it may have read all its records
 	n       int64
 	err     error
 
@@ -49,7 +52,28 @@ func (g *groups) measure(text func(key []byte) (string, error)) {
 		}
 		return g.key
 	}, text)
+	g.meter.Locate(func() string { return g.where(text) })
 }
+
+// where names the key of the group that the code is in, for errors; "" if there is none.
+func (g *groups) where(text func(key []byte) (string, error)) (key string) {
+	if !g.within {
+		return ""
+	}
+	defer func() {
+		if recover() != nil { // the job's own text of the key
+			key = fmt.Sprintf("the key with bytes %q", wire.Truncate(string(g.key), wire.MaxHotKey))
+		}
+	}()
+	printed, err := text(g.key)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("key %q", wire.Truncate(printed, maxKeyText))
+}
+
+// maxKeyText limits a key in an error, in bytes.
+const maxKeyText = 1 << 10
 
 // nextGroup skips the rest of the current group and goes to the next one that is not skipped.
 func (g *groups) nextGroup() bool {
@@ -71,6 +95,7 @@ func (g *groups) nextGroup() bool {
 func (g *groups) enterNext() bool {
 	for g.next() {
 	}
+	g.within = false
 	if !g.started {
 		g.started = true
 		g.pending = g.in.Next()
@@ -90,7 +115,7 @@ func (g *groups) enterNext() bool {
 		key = key[:size]
 	}
 	g.key = append(g.key[:0], key...)
-	g.inGroup = true
+	g.inGroup, g.within = true, true
 	g.n++
 	return true
 }

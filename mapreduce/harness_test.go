@@ -366,9 +366,15 @@ func (s *fakeSplit) CountRecord() (more, skip bool) {
 
 func (s *fakeSplit) EndRecords() {}
 
-func (s *fakeSplit) Where() string                   { return "" }
-func (s *fakeSplit) Position() (string, int64, bool) { return "", 0, false }
-func (s *fakeSplit) Err() error                      { return s.err }
+func (s *fakeSplit) Stream(mrruntime.Chunk) (io.ReadCloser, error) {
+	return fakeFile{strings.NewReader(s.text)}, nil
+}
+
+func (s *fakeSplit) Where() string          { return "" }
+func (s *fakeSplit) Place() (string, int64) { return "", -1 }
+func (s *fakeSplit) Line() (int64, error)   { return 0, nil }
+func (s *fakeSplit) At(int64, int64)        {}
+func (s *fakeSplit) Err() error             { return s.err }
 
 // fakeHost is an attempt with its outputs in memory.
 type fakeHost struct {

@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -212,10 +213,44 @@ func readPair[K, V any](key *codec[K], value *codec[V], kd, vd *decoder, kb, vb 
 // NewInput reads your own format; name identifies it in the job's description. A map
 // calls read for each of its pieces of files. It must return the records that begin in
 // the piece, even if they end beyond it. A record is valid until the next one.
+// [Split.At] says where a record begins.
 //
 // The io.ReaderAt reads the whole file and does not decompress it. An error fails the
-// attempt. Paths are as for [Lines]. See [InputOf] for a format that splits files itself.
+// attempt. Paths are as for [Lines]. See [Input.Whole] for files that cannot be split,
+// [NewFileInput] for files that are read from beginning to end, and [InputOf] for a format
+// that splits files itself.
 func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, error], paths ...string) Input[R] {
+	return ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (mrruntime.ReadAtCloser, error) { return in.Open(c) }, paths)
+}
+
+// NewFileInput is [NewInput] for files that are read from beginning to end: files are not
+// split, and those with the suffix of a codec are decompressed, as for [Lines]. Archives
+// are not refused.
+func NewFileInput[R any](name string, read func(Split, io.Reader) iter.Seq2[R, error], paths ...string) Input[R] {
+	in := ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (io.ReadCloser, error) { return in.Stream(c) }, paths)
+	in.spec.custom = mrruntime.Whole(true)
+	return in
+}
+
+// Whole says that files of an input of [NewInput] cannot be split: one map reads each file. Empty files are read too.
+func (in Input[R]) Whole() Input[R] {
+	spec := &inputSpec{err: errors.New("Whole was called on the zero Input")}
+	if in.spec != nil {
+		copied := *in.spec
+		spec = &copied
+		switch {
+		case mrruntime.BuiltIn(spec.format) || spec.from != nil || spec.custom != nil:
+			spec.err = cmp.Or(spec.err, fmt.Errorf("input format %s: Whole is for inputs of NewInput; to read whole files, use Files or NewFileInput", spec.format))
+		default:
+			spec.custom = mrruntime.Whole(false)
+		}
+	}
+	in.spec = spec
+	return in
+}
+
+// ownInput is an input of an author's own format, which reads each piece of a file that open opens.
+func ownInput[F io.Closer, A, R any](name string, read func(Split, A) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, error), paths []string) Input[R] {
 	spec := &inputSpec{format: name, paths: paths}
 	if name == "" || mrruntime.BuiltIn(name) {
 		spec.err = fmt.Errorf("input format %q: the name is empty or taken", name)
@@ -225,27 +260,30 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 	}
 	return Input[R]{
 		spec: spec,
-		read: func(t *Task, in splitReader) iter.Seq[R] {
-			return func(yield func(R) bool) {
-				for _, c := range in.Chunks() {
-					f, err := in.Open(c)
-					if err != nil {
-						t.fail(err)
-						return
-					}
-					split := splitOf(c)
-					split.task = t
-					more := customRecords(t, in, read(split, f), c.Path, yield)
-					if err := f.Close(); err != nil {
-						t.fail(fmt.Errorf("close %s: %w", c.Path, err))
-					}
-					if !more || t.err != nil {
-						return
-					}
-				}
-				in.EndRecords()
+		read: func(t *Task, in splitReader) iter.Seq[R] { return readPieces(t, in, read, open) },
+	}
+}
+
+// readPieces yields the records of a map's pieces of files.
+func readPieces[F io.Closer, A, R any](t *Task, in splitReader, read func(Split, A) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, error)) iter.Seq[R] {
+	return func(yield func(R) bool) {
+		for _, c := range in.Chunks() {
+			f, err := open(in, c)
+			if err != nil {
+				t.fail(err)
+				return
 			}
-		},
+			split := splitOf(c)
+			split.task = t
+			more := customRecords(t, in, read(split, any(f).(A)), c.Path, yield)
+			if err := f.Close(); err != nil {
+				t.fail(fmt.Errorf("close %s: %w", c.Path, err))
+			}
+			if !more || t.err != nil {
+				return
+			}
+		}
+		in.EndRecords()
 	}
 }
 

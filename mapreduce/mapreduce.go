@@ -23,9 +23,9 @@
 //
 // # By task
 //
-//   - Read: [Lines], [KeyValues], [Records], [Files]; your own formats, [NewInput] and
-//     [InputOf]; another job's result, [From]; no files, [Generate]; several inputs, [Merge] or
-//     [Join].
+//   - Read: [Lines], [KeyValues], [CSV], [JSONLines], [Records], [Files]; your own formats,
+//     [NewInput], [NewFileInput] and [InputOf]; another job's result, [From]; no files,
+//     [Generate]; several inputs, [Merge] or [Join].
 //   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
 //   - Shrink map output: [Pairs.Combine], [Pairs.CombineGroup]; [Fold] does it by itself.
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];
@@ -35,7 +35,7 @@
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
 //   - Write: [Format]; more than one output, [Write]; files named by records, [WriteBy].
-//   - Counters, status, properties, side files: [Task].
+//   - Counters, status, properties, side files, the place of a record: [Task].
 //   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
 //     [Dataset]. Settings: [Job] and [Properties].
 //
@@ -137,7 +137,7 @@
 //
 // Where to look, in the order of events:
 //
-//	describing a job               input.go, pairs.go, reduce.go, join.go, format.go, job.go
+//	describing a job               input.go, csv.go, rows.go (columns to structs), pairs.go, reduce.go, join.go, format.go, job.go
 //	common to all kinds of jobs    stage.go
 //	flags, modes of the process    internal/program, called by main.go
 //	programs that drive jobs       drive.go, dataset.go, internal/driver

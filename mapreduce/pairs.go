@@ -316,6 +316,7 @@ func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 
 func newMapTask(rt *mrruntime.Task, job *jobSpec, in splitReader) *Task {
 	t := newTask(rt, job)
+	t.in = in
 	for _, c := range in.Chunks() {
 		if c.Path == "" {
 			continue // of Generate

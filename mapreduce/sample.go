@@ -88,8 +88,8 @@ type ranking struct {
 var errNoOffset = misuse("sample: a record has no offset in its file that is the same for all splits: read text or records of plain files")
 
 func (r *ranking) of(s splitReader) (rank uint64, err error) {
-	path, offset, ok := s.Position()
-	if !ok {
+	path, offset := s.Place()
+	if path == "" || offset < 0 {
 		return 0, errNoOffset
 	}
 	if path != r.path || r.file == 0 {

@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"errors"
+	"fmt"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
@@ -74,7 +75,8 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 		if skipper, ok := in.(groupSkipper); ok {
 			x.g.skipper, x.g.text = skipper, s.recordText()
 		}
-		x.g.measure(s.groupText())
+		text := s.groupText()
+		x.g.measure(text)
 		defer x.t.replacePanic(&err)
 		if s.prefix != nil {
 			x.g.prefix = s.prefix()
@@ -82,7 +84,11 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 		if x.emit, err = newWriter(x.t, "", x.key, x.value); err != nil {
 			return err
 		}
-		err = x.t.end(x.g.readErr, s.run(x))
+		err = s.run(x)
+		if key := x.g.where(text); err != nil && key != "" {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+		err = x.t.end(x.g.readErr, err)
 		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n - x.g.skipped)
 		return err
 	}

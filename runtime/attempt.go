@@ -124,6 +124,15 @@ func (a *attempt) runLoaded() error {
 	if a.settings, err = readSettings(a.plan().Properties); err != nil {
 		return err
 	}
+	stop, err := a.startProfile()
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.runKind(), stop())
+}
+
+// runKind runs the code of setup, a map or a reduce.
+func (a *attempt) runKind() error {
 	switch a.id().Task.Kind {
 	case wire.Setup:
 		return a.setup()

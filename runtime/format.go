@@ -22,7 +22,9 @@ var formats = map[string]Format{
 	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"nlines":     counted{sized{samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
-	"files":      sized{decompresses: true, whole: true},
+	"files":      sized{decompresses: true, whole: true, archives: true},
+	"csv":        sized{decompresses: true, whole: true},
+	"jsonlines":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
 
 	formatGenerated: generated{},
@@ -90,6 +92,7 @@ type sized struct {
 	decompresses   bool  // compressed files are decompressed, by their names
 	cutsCompressed bool  // compressed files are cut if their codec allows it
 	whole          bool  // files are not cut, and an empty one is a record
+	archives       bool  // archives may be read, as they are
 	unit           int64 // offsets of cuts are multiples of this
 	samplePlaces   int64 // number of pieces in a sample of a chunk
 }
@@ -100,7 +103,7 @@ func (f sized) CheckFile(file dfs.Info) error {
 	if !f.decompresses {
 		return nil
 	}
-	return checkPacking(file, f.whole)
+	return checkPacking(file, f.archives)
 }
 
 func (f sized) unitOf(in *wire.InputPlan) int64 { return max(f.unit, int64(in.RecordSize), 1) }
@@ -186,6 +189,12 @@ func (f sized) Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk {
 		pieces[i].Length = length
 	}
 	return pieces
+}
+
+// Whole returns the Format of an author's own files that are not cut. If decompresses is set, files with a
+// codec's suffix are decompressed, by [Split.Stream].
+func Whole(decompresses bool) Format {
+	return sized{decompresses: decompresses, whole: true, archives: true}
 }
 
 // fixed is the Format of fixed-size records.

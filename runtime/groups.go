@@ -17,6 +17,7 @@ type Groups struct {
 	largest        shuffle.Largest
 	current        func() []byte // as in Describe; nil: not described
 	text           func(key []byte) (string, error)
+	where          func() string // as in Locate; nil: not known
 }
 
 // NewGroups returns a Groups of a partition with some bytes.
@@ -37,6 +38,17 @@ func (x *Groups) Next(size int) {
 // key of a group.
 func (x *Groups) Describe(current func() []byte, text func(key []byte) (string, error)) {
 	x.current, x.text = current, text
+}
+
+// Locate sets a function that names the group that the job's code is in, for the message of a panic.
+func (x *Groups) Locate(where func() string) { x.where = where }
+
+// Where returns that name, "" if it is not known.
+func (x *Groups) Where() string {
+	if x.where == nil {
+		return ""
+	}
+	return x.where()
 }
 
 // End says that the group of a key has ended before the current record, or at the end.

@@ -30,6 +30,7 @@ func (s *Split) Lines() iter.Seq[string] {
 				}
 			}
 			first := l.base + int64(l.next)
+			s.lines = lineCount{chunk: c, begun: true, from: first, before: -1, records: s.records}
 			more, err := l.run(yield)
 			s.recordBytes += l.base + int64(l.next) - first
 			return more, err
@@ -120,6 +121,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 					l.next = len(l.buf)
 					return err == nil, err
 				}
+				s.lines.left++
 			} else if err := l.fill(); err != nil {
 				return false, err
 			}
@@ -144,6 +146,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		}
 		if stored >= s.lineMax {
 			l.next, l.scanned = after, 0
+			s.lines.left++
 			continue
 		}
 		if len(line) > limit {
@@ -153,6 +156,7 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		l.next, l.scanned = after, 0
 		if s.skip != nil && s.skip.begin() {
 			s.skipRecord(string(line))
+			s.lines.left++
 			continue
 		}
 		s.records++

@@ -158,7 +158,7 @@ func (a *attempt) runReduce() error {
 		if a.skip != nil {
 			in = &groupRecords{counted, a.skip}
 		}
-		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, nil)
+		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, counted.groups.Where)
 		a.hot.Store(counted.groups.Hot(a.hot.Load()))
 		a.failedInCode(err, merger.Err(), a.task.outputs.err())
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)

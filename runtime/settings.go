@@ -43,6 +43,8 @@ const (
 	MapCodec       = "mapreduce.map.output.compress.codec"
 	OutputCompress = "mapreduce.output.fileoutputformat.compress"
 	OutputCodec    = "mapreduce.output.fileoutputformat.compress.codec"
+	Profile        = "mapreduce.task.profile" // and .maps, .reduces: the tasks with a profile
+	CheckTwice     = "quern.check"
 )
 
 // settings are the parsed properties of one job.

@@ -34,6 +34,9 @@ func (a *attempt) setup() error {
 			return err
 		}
 	}
+	if err := a.checkTwice(); err != nil {
+		return err
+	}
 	if state == unclaimed {
 		if err := a.makeOutput(); err != nil {
 			return unwritable(err)

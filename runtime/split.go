@@ -54,6 +54,8 @@ type Split struct {
 	path        string // file of the current record, "" after the last record
 	recordAt    int64  // offset of the current record, in the content if compressed; -1: not known
 	pieceAt     int64  // offset in the compressed file after which the content begins; 0: recordAt counts from the file's beginning
+	line        int64  // of the current record, if an own format has said it; 0: not known
+	lines       lineCount
 	err         error
 	skip        *skipping // nil: nothing is skipped
 
@@ -70,32 +72,6 @@ func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s
 		recordMax: s.recordMax, lineMax: s.lineMax, cutAtLines: cutAtLines, delimiter: delimiter, ratioMax: s.ratioMax, blockSize: blockSize, sample: math.MaxInt64, pulse: p}
 }
 
-// Where returns the file and offset of the current record, for messages. It returns "" if
-// there is no record, and for binary files, which users do not see.
-func (s *Split) Where() string {
-	switch {
-	case s.path == "":
-		return ""
-	case s.recordAt < 0:
-		return s.path
-	}
-	return s.path + ", " + s.place(s.recordAt)
-}
-
-// Position returns the file of the current record and its offset in the file's content. ok is false
-// if they are not known, or depend on how the file was cut into splits.
-func (s *Split) Position() (path string, offset int64, ok bool) {
-	return s.path, s.recordAt, s.path != "" && s.recordAt >= 0 && s.pieceAt == 0
-}
-
-// place describes an offset in the current file's content.
-func (s *Split) place(offset int64) string {
-	if s.pieceAt > 0 {
-		return fmt.Sprintf("offset %d of the content after byte %d of the compressed file", offset, s.pieceAt)
-	}
-	return fmt.Sprintf("offset %d", offset)
-}
-
 // Err returns the error that ended the records, or nil if the split was read to its end.
 func (s *Split) Err() error { return s.err }
 
@@ -109,7 +85,7 @@ func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ownFormat, s.path, s.recordAt = true, c.Path, -1
+	s.ownFormat, s.path, s.recordAt, s.line = true, c.Path, -1, 0
 	return &openChunk{File: f, split: s}, nil
 }
 

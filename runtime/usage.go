@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"runtime/metrics"
-	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -19,10 +18,7 @@ func measure() usage {
 	samples := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(samples)
 	u := usage{gc: time.Duration(samples[0].Value.Float64() * float64(time.Second)), objects: samples[1].Value.Uint64()}
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) == nil {
-		u.cpu = time.Duration(r.Utime.Nano() + r.Stime.Nano())
-	}
+	u.cpu = processorTime()
 	return u
 }
 

@@ -26,6 +26,10 @@ type Options struct {
 	// Progress is the time between two WorkerProgress messages; 0: half a second.
 	Progress time.Duration
 
+	// Profile writes a CPU profile of this process until stop is called; nil: it has none. Package runtime/pprof
+	// stays out of programs that only import this one.
+	Profile func(to io.Writer) (stop func(), err error)
+
 	// Clock measures parts of attempts; nil: time.Now.
 	Clock func() time.Time
 }

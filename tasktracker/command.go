@@ -2,8 +2,12 @@ package tasktracker
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
 )
 
 // do carries out a command of the core, or starts it. It runs on the loop's goroutine and
@@ -55,6 +59,9 @@ func (l *loop) do(c core.Command) {
 	case core.CancelMerge:
 		l.gather.CancelMerge(c.Merge)
 	case core.Remove:
+		if l.cfg.KeepFiles {
+			return
+		}
 		l.diskWork.Put(func() { l.remove(c.Path) })
 	case core.RemoveProgram:
 		if remove := l.programs.Forget(c.Staging); remove != nil {
@@ -73,7 +80,30 @@ func (l *loop) runDiskWork() {
 }
 
 func (l *loop) remove(path string) {
+	l.keepProfile(path)
 	if err := l.disks.Remove(path); err != nil {
 		l.cfg.Logger.Warn("cannot remove", "path", path, "error", err)
+	}
+}
+
+// keepProfile moves the CPU profile of an attempt from its working directory beside its logs, before a directory is
+// removed that has it.
+func (l *loop) keepProfile(path string) {
+	work := path
+	if filepath.Base(path) != "work" {
+		work = core.WorkDir(path)
+	}
+	id, err := wire.ParseAttemptID(filepath.Base(filepath.Dir(work)))
+	if err != nil {
+		return // not of an attempt
+	}
+	profile := filepath.Join(work, runtime.ProfileName)
+	for name, isDir := range map[string]bool{work: true, profile: false} { // no links of the job
+		if info, err := os.Lstat(name); err != nil || info.IsDir() != isDir || !isDir && !info.Mode().IsRegular() {
+			return
+		}
+	}
+	if err := os.Rename(profile, filepath.Join(core.LogPath(l.cfg.Dir, id), runtime.ProfileName)); err != nil {
+		l.cfg.Logger.Warn("cannot keep the profile of an attempt", "attempt", id, "error", err)
 	}
 }

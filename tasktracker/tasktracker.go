@@ -112,6 +112,7 @@ type Config struct {
 	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
 	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job, unless KeepLogs is set
 	KeepLogs    bool    // with Temporary: logs stay until Dir is removed
+	KeepFiles   bool    // for debugging: no file of an attempt or job is removed
 	AttemptDisk int64   // limit of the bytes in each attempt's working directory; 0: none
 	Logs        Logs
 	Health      Health

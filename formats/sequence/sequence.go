@@ -52,6 +52,7 @@ func Input[K, V any](key writable.Class[K], value writable.Class[V], paths ...st
 			for record, err := range records(s, file, key.Name, value.Name) {
 				var p mapreduce.Pair[K, V]
 				if err == nil {
+					s.At(record.Offset, 0)
 					p, err = decode(key, value, record)
 				}
 				if !yield(p, err) || err != nil {

@@ -71,9 +71,9 @@ type emittedRecord struct {
 
 // intercept wraps the maps of a job to record their output.
 func (e *emitted) intercept(compiled *bridge.Compiled) {
-	for i, texts := range compiled.Texts {
+	for i := range compiled.Program.Jobs {
 		job := &compiled.Program.Jobs[i]
-		for input, text := range texts {
+		for input, text := range job.Texts {
 			run, name := job.Maps[input], compiled.Program.Plan.Jobs[i].Name
 			job.Maps[input] = func(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
 				if t.ID.Task.Kind != wire.Map { // a sample

@@ -28,9 +28,6 @@ type Compiled struct {
 	Program    *mrruntime.Program
 	Warnings   []string // one sentence each
 	ReadsInput bool     // a job reads Settings.Inputs
-
-	// Texts print a record of map output, by job and input; none for a map-only job.
-	Texts [][]func(key, value []byte) string
 }
 
 // Compiler is implemented by *mapreduce.Job and *mapreduce.Flow.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -164,7 +163,7 @@ func isDead(holder, host string) bool {
 		return false
 	}
 	n, err := strconv.Atoi(words[1])
-	return err == nil && n > 0 && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
+	return err == nil && n > 0 && hasEnded(n)
 }
 
 func processText(holder string) string {

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"runtime/pprof"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
@@ -207,16 +208,20 @@ func writePlan(sub *wire.Submission) int {
 	return 0
 }
 
+// profile writes a CPU profile until stop is called.
+func profile(to io.Writer) (stop func(), err error) {
+	return pprof.StopCPUProfile, pprof.StartCPUProfile(to)
+}
+
 // work serves a tracker until the pipe from it closes, or until SIGTERM.
 func (p *program) work() int {
 	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
-	syscall.CloseOnExec(3) // programs that the job starts must not hold them open
-	syscall.CloseOnExec(4)
+	keepPipes() // programs that the job starts must not hold them open
 	closeExecutable()
 	adoptOrphans()
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	ctx := workerSignals()
-	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{})
+	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{Profile: profile})
 	if ctx.Err() != nil {
 		dieOfSIGTERM()
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -26,8 +25,7 @@ type remote struct {
 // connect opens the pipes to the client.
 func connect() (*remote, error) {
 	in, out := os.NewFile(3, "pipe from client"), os.NewFile(4, "pipe to client")
-	syscall.CloseOnExec(3) // programs that the driver starts must not hold them open
-	syscall.CloseOnExec(4)
+	keepPipes() // programs that the driver starts must not hold them open
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	if err := conn.Send(&wire.DriveHello{Protocol: wire.DriveProtocol}); err != nil {
 		return nil, fmt.Errorf("reach the client: %w", err)

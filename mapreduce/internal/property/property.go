@@ -41,6 +41,7 @@ const (
 	fileSystemProperty
 	umaskProperty
 	blockSizeProperty
+	rangesProperty
 )
 
 // Names that package mapreduce uses.
@@ -50,6 +51,8 @@ const (
 	EmbeddedDir       = "quern.embedded.dir"
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
+	RecordMax         = "quern.record.max.bytes"
+	SkipRecords       = "mapreduce.map.skip.maxrecords"
 	TextSeparator     = "mapreduce.output.textoutputformat.separator"
 	DefaultFS         = "fs.defaultFS"
 	Ranges            = "mapreduce.totalorderpartitioner.path"
@@ -122,7 +125,7 @@ func All() []Property {
 		number("mapreduce.map.maxattempts", 4, 1, 999, "maximum attempts of a map task; when all have failed, the job fails, see mapreduce.map.failures.maxpercent"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
 			"maximum resident memory of a map attempt's processes together, in MiB: an attempt that exceeds it fails. It takes this much of its task tracker's offer, see tasktracker -memory; 0: no limit, and nothing of the offer"),
-		number("mapreduce.map.skip.maxrecords", 0, 0, math.MaxInt64,
+		number(SkipRecords, 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
 		boolean("mapreduce.map.output.compress", false, "compress map output"),
 		codec("mapreduce.map.output.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
@@ -148,6 +151,10 @@ func All() []Property {
 		boolean("mapreduce.reduce.speculative", true,
 			"a reduce that runs much longer than others gets a second attempt on another tracker, if a slot is free; one of them commits"),
 		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "memory for a map's output, in MiB; when it is full, the map sorts it and writes it to disk"),
+		boolean("mapreduce.task.profile", false,
+			"write a CPU profile of the tasks that the next two properties name, for go tool pprof: the file cpu.pprof beside the attempt's logs on its task tracker. An embedded run keeps its files then, with cpu.pprof in the working directories"),
+		taskRanges("mapreduce.task.profile.maps", "numbers of the maps with a profile, such as 0-2 or 1,4-"),
+		taskRanges("mapreduce.task.profile.reduces", "numbers of the reduces with a profile"),
 		number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32,
 			"failed attempts of a task after which the next attempts skip bad records; must be less than the maximum attempts of tasks that skip; see mapreduce.map.skip.maxrecords"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
@@ -157,9 +164,15 @@ func All() []Property {
 		{Name: "parquet.compression", Default: "UNCOMPRESSED", kind: choiceProperty,
 			choices: []string{"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW", "uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw"},
 			Doc:     "codec of Parquet files: UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD or LZ4_RAW, also in lower case; only for the format of package formats/parquet"},
+		boolean("quern.check", false,
+			"run the first map on the first MiB of its split twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
 		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
 			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
+		boolean("quern.embedded.keep", false,
+			"keep all files of an embedded run, such as logs and working directories of attempts; the run prints their directory at its end; remove it yourself"),
+		boolean("quern.embedded.output", false,
+			"print what the attempts of an embedded run print, each line after the attempt's id"),
 		number("quern.embedded.slots", 0, 0, 1<<10, "number of map slots, and of reduce slots, of an embedded run; 0: one per core"),
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
@@ -169,7 +182,7 @@ func All() []Property {
 		{Name: "quern.output.sync", kind: boolProperty,
 			Doc: "sync the output to disk before the job succeeds, so that a power failure loses nothing; " +
 				"no effect in HDFS; empty: true on a cluster, false in an embedded run"},
-		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "maximum bytes of a record"),
+		number(RecordMax, 64<<20, 1, 1<<30, "maximum bytes of a record"),
 		boolean("quern.shuffle.split", true,
 			"true: a reduce takes its slot when its partition is complete; false: a reduce takes its slot first, and then gathers its partition"),
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
@@ -206,6 +219,10 @@ func codec(name, byDefault, doc string) Property {
 	return Property{Name: name, Default: byDefault, Doc: doc, kind: codecProperty}
 }
 
+func taskRanges(name, doc string) Property {
+	return Property{Name: name, Default: "0-2", Doc: doc, kind: rangesProperty}
+}
+
 func acl(name, doc string) Property { return Property{Name: name, Doc: doc, kind: aclProperty} }
 
 func priority(name, doc string) Property {
@@ -237,6 +254,10 @@ func (p *Property) check(value string) error {
 	case aclProperty:
 		if _, err := wire.ParseACL(value); err != nil {
 			return fmt.Errorf("property %s=%q: %w", p.Name, value, err)
+		}
+	case rangesProperty:
+		if _, err := wire.ParseTaskRanges(value); err != nil {
+			return fmt.Errorf("property %s: %w", p.Name, err)
 		}
 	case codecProperty:
 		if _, err := compression.Named(strings.TrimSpace(value)); err != nil {

@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/wire"
+)
+
+// The property quern.check=true lets setup run the beginning of the first split twice, each time with a job that
+// is built again, and compare what the map emits. The order of records does not matter, because the shuffle sorts
+// them.
+const (
+	checkedBytes  = 1 << 20   // of records
+	checkedOutput = 256 << 20 // bytes of map output, in memory
+)
+
+// checkedRecord is a record that a map emits.
+type checkedRecord struct {
+	partition  int
+	key, value string
+}
+
+func (r checkedRecord) compare(other checkedRecord) int {
+	return cmp.Or(cmp.Compare(r.key, other.key), cmp.Compare(r.value, other.value), cmp.Compare(r.partition, other.partition))
+}
+
+// checkedRecords collects the output of a map.
+type checkedRecords struct {
+	records []checkedRecord
+	bytes   int
+}
+
+func (c *checkedRecords) Collect(partition int, key, value []byte) error {
+	if c.bytes += len(key) + len(value); c.bytes > checkedOutput {
+		return Fatal(fmt.Errorf("the map emits more than %d MiB of output for %d MiB of input, too much to compare; leave %s out", checkedOutput>>20, checkedBytes>>20, CheckTwice))
+	}
+	c.records = append(c.records, checkedRecord{partition, string(key), string(value)})
+	return nil
+}
+
+// checkTwice compares two runs of the first split.
+func (a *attempt) checkTwice() error {
+	if a.plan().Properties[CheckTwice] != "true" || a.result.Splits.Maps == 0 {
+		return nil
+	}
+	first, split, err := a.checkRun(0)
+	if err != nil {
+		return fmt.Errorf("%s=true: %w", CheckTwice, err)
+	}
+	second, _, err := a.checkRun(1)
+	if err != nil {
+		return fmt.Errorf("%s=true: second run of a map: %w", CheckTwice, err)
+	}
+	var text func(key, value []byte) string
+	if split.Input < len(a.job.Texts) {
+		text = a.job.Texts[split.Input]
+	}
+	if difference := differs(first, second, text); difference != "" {
+		c := split.chunks[0]
+		return Fatal(fmt.Errorf("%w: %s=true: job %s, map of %s from offset %d emits something else when it is run a second time: %s; "+
+			"its output must follow from its input alone, without the time, random numbers or the order of a Go map",
+			ErrPlanDiffers, CheckTwice, a.plan().Name, c.Path, c.Offset, difference))
+	}
+	return nil
+}
+
+// checkRun builds the job and runs the beginning of the first split.
+func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
+	program, err := a.worker.load(a.sub)
+	if err != nil {
+		return nil, nil, err
+	}
+	split, err := a.openSplit(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer split.close()
+	split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), checkedBytes)
+	code, out := program.Jobs[a.cmd.Index].Maps[split.Input], &checkedRecords{}
+	if a.plan().Reduces == 0 {
+		return a.checkOutputs(n, split, code)
+	}
+	err = protect(func() error { return code(a.task, split, out) }, split.Where)
+	if err = cmp.Or(split.err, err); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(out.records, checkedRecord.compare)
+	return out.records, split, nil
+}
+
+// checkOutputs runs a map that writes the job's output, in the staging directory. The lines of its files are the records.
+func (a *attempt) checkOutputs(n int, split *Split, code MapFunc) (records []checkedRecord, _ *Split, err error) {
+	dir := dfs.Join(a.sub.Staging, a.id().Task.Job.String(), fmt.Sprintf("check%d.%s", n, a.id()))
+	if err := mkdir(a.staging, dir); err != nil {
+		return nil, nil, err
+	}
+	task := wire.TaskID{Job: a.id().Task.Job, Kind: wire.Map}
+	out := &outputs{fs: a.staging, dir: dir, task: task, pulse: &a.task.pulse, files: make(map[string]*Output)}
+	a.task.outputs = out
+	defer func() {
+		a.task.outputs = nil
+		err = errors.Join(err, out.abort(), a.staging.RemoveAll(dir))
+	}()
+	err = protect(func() error { return code(a.task, split, nil) }, split.Where)
+	if err = cmp.Or(split.err, err); err != nil {
+		return nil, nil, err
+	}
+	if err := out.close(); err != nil {
+		return nil, nil, err
+	}
+	for _, file := range out.sorted() {
+		content, err := readAll(a.staging, dfs.Join(dir, file.name), checkedOutput)
+		if err != nil {
+			return nil, nil, err
+		}
+		for line := range bytes.Lines(content) {
+			records = append(records, checkedRecord{key: file.name, value: string(line)})
+		}
+	}
+	slices.SortFunc(records, checkedRecord.compare)
+	return records, split, nil
+}
+
+// differs describes the first record in which two sorted outputs differ; "": there is none. Without text the
+// records are lines of files.
+func differs(first, second []checkedRecord, text func(key, value []byte) string) string {
+	i := 0
+	for i < min(len(first), len(second)) && first[i] == second[i] {
+		i++
+	}
+	if i == len(first) && i == len(second) {
+		return ""
+	}
+	at := func(records []checkedRecord) string {
+		switch {
+		case i == len(records):
+			return "no more records"
+		case text == nil:
+			return fmt.Sprintf("%q", wire.Truncate(records[i].value, 200))
+		}
+		r := records[i]
+		return fmt.Sprintf("%q for reduce %d", wire.Truncate(text([]byte(r.key), []byte(r.value)), 200), r.partition)
+	}
+	return "in sorted order, " + at(second) + " instead of " + at(first)
+}
