@@ -32,7 +32,6 @@ type Column[V Value] struct {
 	content    []byte // reused
 	levels     []uint32
 	compact    []V
-	err        error
 }
 
 // page is the rest of a data page.
@@ -234,6 +233,7 @@ func (c *Column[V]) setDictionary(h *format.PageHeader) error {
 		return damaged("there is a second dictionary")
 	}
 	d := &h.DictionaryPageHeader.V
+	//lint:ignore SA1019 older writers use it
 	if d.Encoding != format.Plain && d.Encoding != format.PlainDictionary {
 		return unsupported("encoding %s of a dictionary", d.Encoding)
 	}

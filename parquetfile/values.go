@@ -251,6 +251,7 @@ func decoderOf[V Value](t Type, e format.Encoding, dictionary []V, data []byte) 
 	switch {
 	case e == format.Plain:
 		return plain[V](t, data), nil
+	//lint:ignore SA1019 older writers use it
 	case e == format.RLEDictionary || e == format.PlainDictionary:
 		if dictionary == nil {
 			return nil, damaged("a page needs a dictionary, but there is none before it")

@@ -47,7 +47,7 @@ type kinds struct {
 	Word    string `parquet:",optional,dict"`
 	Delta   int64  `parquet:",delta"`
 	Short   string `parquet:",delta"`
-	hidden  int
+	hidden  int //lint:ignore U1000 reflection sees it
 	Left    []int `parquet:"-"`
 }
 

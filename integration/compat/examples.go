@@ -238,7 +238,7 @@ func (e exampleJobs) compare(ctx context.Context, dir string, runs []exampleRun,
 			return err
 		}
 		if code := codes[r.name]; code != "0" {
-			return fmt.Errorf("Hadoop's %s exits with code %s", r.name, code)
+			return fmt.Errorf("exit code %s of Hadoop's %s", code, r.name)
 		}
 		output := filepath.Join(dir, r.name+".quern")
 		cmd := exec.CommandContext(ctx, filepath.Join(dir, "bin", r.ours[0]), append(r.ours[1:], "-output", output)...)

@@ -82,7 +82,7 @@ func TestCompressed(t *testing.T) {
 			if codec.Name == "bzip2" {
 				ofMaps = "org.apache.hadoop.io.compress.DefaultCodec"
 			}
-			o := succeed(t, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.task.io.sort.mb=1", "-D", "quern.embedded.trackers=2",
+			o := succeed(t, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.task.io.sort.mb=1", "-D", "quern.embedded.trackers=2", "-D", "mapreduce.map.speculative=false",
 				"-D", fmt.Sprint("mapreduce.input.fileinputformat.split.maxsize=", stored.Len()/3+1),
 				"-D", "mapreduce.map.output.compress=true", "-D", "mapreduce.map.output.compress.codec="+ofMaps,
 				"-D", "mapreduce.output.fileoutputformat.compress=true", "-D", "mapreduce.output.fileoutputformat.compress.codec="+codec.Class())
