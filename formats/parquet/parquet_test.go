@@ -47,8 +47,8 @@ type kinds struct {
 	Word    string `parquet:",optional,dict"`
 	Delta   int64  `parquet:",delta"`
 	Short   string `parquet:",delta"`
-	hidden  int //lint:ignore U1000 reflection sees it
-	Left    []int `parquet:"-"`
+	hidden  int    //lint:ignore U1000 reflection sees it
+	Left    []int  `parquet:"-"`
 }
 
 func kindsOf(i int) kinds {
