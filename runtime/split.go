@@ -60,7 +60,7 @@ type Split struct {
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
 	delimiter, cutAtLines := "", in != nil && in.Format == "nlines"
-	if in != nil && in.Format == "lines" { // in Hadoop too, KeyValues and NLines have lines
+	if in != nil && (in.Format == "lines" || in.Format == "text") { // in Hadoop too, KeyValues and NLines have lines
 		delimiter = s.delimiter
 	}
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,
@@ -78,6 +78,9 @@ func (s *Split) Where() string {
 	}
 	return s.path + ", " + s.place(s.recordAt)
 }
+
+// Offset returns the offset of the current record: of a compressed file, in the content that the split reads.
+func (s *Split) Offset() int64 { return s.recordAt }
 
 // place describes an offset in the current file's content.
 func (s *Split) place(offset int64) string {

@@ -339,7 +339,7 @@ func TestPackageDirectory(t *testing.T) {
 		{"./other", "calls neither mapreduce.Main nor mapreduce.Drive"},
 		{"marked", "ended without a plan: exit status 4"},
 		{"./wrong", "undefined: missing"},
-		{self, "is a Go program but no Quern job"},
+		{self, "this program is no job of its own"},
 	} {
 		s := submit(t, nil, wire.Succeeded, "run", c.job)
 		if s.code != 1 || !strings.Contains(s.stderr, c.stderr) {
