@@ -14,6 +14,9 @@ import (
 // formatBinary is the format of data between jobs of a flow.
 const formatBinary = "binary"
 
+// FormatMapred is text in files with the names of Hadoop's older API: part-00000, for maps and reduces.
+const FormatMapred = "mapred"
+
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{

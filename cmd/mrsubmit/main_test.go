@@ -19,6 +19,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/mapreduce/streaming"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -30,6 +31,10 @@ const jobMarker = "quern-job-protocol:2\n"
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "mrsubmit" {
 		main()
+	}
+	if os.Getenv("QUERN_MODE") == "worker" { // of a streaming job
+		code, _ := streaming.Serve()
+		os.Exit(code)
 	}
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(plan(os.Args[1:]))

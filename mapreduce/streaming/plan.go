@@ -45,7 +45,7 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.plan = &wire.JobPlan{Name: "streaming", Key: "text", Value: "text", OutKey: "text", OutValue: "text", Format: "text", Properties: properties}
+	c.plan = &wire.JobPlan{Name: "streaming", Key: "text", Value: "text", OutKey: "text", OutValue: "text", Format: runtime.FormatMapred, Properties: properties}
 	if name := properties[nameProperty]; name != "" {
 		c.plan.Name = name
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/mapreduce/streaming/streamtest"
 )
 
 func TestWords(t *testing.T) {
@@ -89,4 +91,16 @@ func TestLongLine(t *testing.T) {
 	if _, err := l.next(); err == nil || !strings.Contains(err.Error(), "quern.record.max.bytes=1048576") {
 		t.Errorf("a line of 3 MiB: %v", err)
 	}
+}
+
+// TestCases: a case is parsed to what was written.
+func TestCases(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		content := rapid.StringOf(rapid.SampledFrom([]rune("a\\\"\n\r\t=\x00 é"))).Draw(t, "content")
+		c := &streamtest.Case{Comment: "# x\n", Args: []string{"-input", "in"}, Files: []streamtest.File{{Name: "f", Content: content}}, Exit: 5}
+		got, err := streamtest.Parse(c.String())
+		if err != nil || len(got.Files) != 1 || got.Files[0].Content != content || got.Exit != 5 || !slices.Equal(got.Args, c.Args) {
+			t.Fatalf("%q became %+v, %v\n%s", content, got, err, c)
+		}
+	})
 }
