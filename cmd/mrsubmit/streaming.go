@@ -121,7 +121,7 @@ func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, com
 // uploadFiles uploads local side files, as programs are: by hash, at most once a day.
 func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	staging, err := ownStaging(status)
-	if err != nil {
+	if err != nil || strings.HasPrefix(staging, "file://") { // all machines share local files, or there is one; jobs cannot read the staging directory there
 		return err
 	}
 	for name, path := range job.Files {
