@@ -63,12 +63,13 @@ type Config struct {
 	Changed func([]wire.JobStatus) // called with the statuses of the jobs after each change; may be nil
 	Notes   <-chan string          // messages to show from the implementation of Cluster; may be nil
 
-	Brief   bool      // print one line about a job that succeeds, without its counters
-	Quiet   bool      // print only errors, and reports of jobs that do not succeed
-	Detach  bool      // return when the jobs are submitted
-	NoWait  bool      // fail if the cluster accepts no submission for now; otherwise wait until it does
-	Program string    // executable to upload; empty: the submission has its path
-	Today   time.Time // day for the upload, from the cluster's clock
+	Brief   bool            // print one line about a job that succeeds, without its counters
+	Quiet   bool            // print only errors, and reports of jobs that do not succeed
+	Detach  bool            // return when the jobs are submitted
+	NoWait  bool            // fail if the cluster accepts no submission for now; otherwise wait until it does
+	Failure func(error) int // exit code for an error other than the failure of a job; nil: 1
+	Program string          // executable to upload; empty: the submission has its path
+	Today   time.Time       // day for the upload, from the cluster's clock
 }
 
 // tick is how often the display is updated while no status changes.
@@ -144,6 +145,9 @@ func (s *session) exitCode(err error) int {
 	}
 	if err != nil {
 		fmt.Fprintf(s.Out, "error: %v\n", err)
+		if s.Failure != nil {
+			return s.Failure(err)
+		}
 		return 1
 	}
 	i := slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded && j.StoppedBy.IsZero() })

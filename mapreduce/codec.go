@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"unsafe"
+
+	"github.com/quernmr/quern/internal/javatext"
 )
 
 // Codec encodes values of a type that this package does not know. Pass it to
@@ -240,7 +242,7 @@ func resolve[T any](custom *Codec[T]) (*codec[T], error) {
 	if c.hash == nil {
 		c.hash = func(v T) int32 {
 			buf = custom.Append(buf[:0], v)
-			return hashBytes(buf)
+			return javatext.Hash(1, buf)
 		}
 	}
 	if c.text == nil {

@@ -176,7 +176,7 @@ var (
 			content, rest := d.unescape(src)
 			return d.string(content), rest
 		},
-		hash: func(v string) int32 { return hashBytes(bytesOf(v)) },
+		hash: func(v string) int32 { return javatext.Hash(1, bytesOf(v)) },
 		text: func(dst []byte, v string) []byte { return append(dst, v...) },
 	}
 
@@ -189,7 +189,7 @@ var (
 			content, rest := d.unescape(src)
 			return d.bytes(content), rest
 		},
-		hash: hashBytes,
+		hash: func(v []byte) int32 { return javatext.Hash(1, v) },
 		text: func(dst []byte, v []byte) []byte { return append(dst, v...) },
 	}
 )
@@ -235,20 +235,6 @@ func orderFloat32(b uint32) uint32   { return b ^ (uint32(int32(b)>>31) | sign32
 func unorderFloat32(b uint32) uint32 { return b ^ (uint32(int32(^b)>>31) | sign32) }
 func orderFloat64(b uint64) uint64   { return b ^ (uint64(int64(b)>>63) | sign64) }
 func unorderFloat64(b uint64) uint64 { return b ^ (uint64(int64(^b)>>63) | sign64) }
-
-// hashBytes is Hadoop's WritableComparator.hashBytes. It partitions strings and []byte,
-// as Hadoop partitions Text and BytesWritable.
-func hashBytes(b []byte) int32 {
-	h := int32(1)
-	for len(b) >= 4 { // four steps at once, so that the multiplications overlap
-		h = h*(31*31*31*31) + int32(int8(b[0]))*(31*31*31) + int32(int8(b[1]))*(31*31) + int32(int8(b[2]))*31 + int32(int8(b[3]))
-		b = b[4:]
-	}
-	for _, c := range b {
-		h = h*31 + int32(int8(c))
-	}
-	return h
-}
 
 const (
 	escapeEnd  = 0 // ends a nested string

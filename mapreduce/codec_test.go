@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/javatext"
 	"github.com/quernmr/quern/internal/membound"
 )
 
@@ -347,7 +348,7 @@ func TestOwnCodec(t *testing.T) {
 	if got := string(c.text(nil, time.Second)); got != "1s" {
 		t.Errorf("text %s", got)
 	}
-	if got, want := c.hash(7), hashBytes([]byte{0, 1, 7}); got != want {
+	if got, want := c.hash(7), javatext.Hash(1, []byte{0, 1, 7}); got != want {
 		t.Errorf("hash %d, want %d", got, want)
 	}
 	if _, err := read(c, &decoder{}, []byte{1}); err == nil || !strings.Contains(err.Error(), "time.Duration as bytes") {

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/quernmr/quern/mapreduce/internal/driver"
+	"github.com/quernmr/quern/mapreduce/internal/program"
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
@@ -23,7 +24,7 @@ func (s Dataset[K, V]) Input() Input[Pair[K, V]] {
 	if s.dir == "" {
 		return Input[Pair[K, V]]{spec: &inputSpec{format: Binary{}.Name(), err: fmt.Errorf("the input is an empty Dataset: pass the result of a run in the parameters")}}
 	}
-	return stored(s.key, s.value, []string{escapeGlob(s.dir)})
+	return stored(s.key, s.value, []string{program.EscapeGlob(s.dir)})
 }
 
 // Codecs sets encodings for types from other packages, as the definition of the result did.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"github.com/quernmr/quern/internal/javatext"
 	"iter"
 	"maps"
 	"math"
@@ -368,7 +369,7 @@ func TestLayoutText(t *testing.T) {
 	if text, hash := textAndHash(t, struct {
 		A string
 		B int64
-	}{"abc", 5}); text != "abc\t5" || hash != 31*hashBytes([]byte("abc"))+5 {
+	}{"abc", 5}); text != "abc\t5" || hash != 31*javatext.Hash(1, []byte("abc"))+5 {
 		t.Errorf("%q %d", text, hash)
 	}
 }

@@ -27,9 +27,9 @@ func (l *layout) hash(buf *[]byte, at unsafe.Pointer) int32 {
 func (p *part) hash(buf *[]byte, at unsafe.Pointer) int32 {
 	switch p.kind {
 	case partString:
-		return hashBytes(bytesOf(*(*string)(at)))
+		return javatext.Hash(1, bytesOf(*(*string)(at)))
 	case partBytes:
-		return hashBytes(*(*[]byte)(at))
+		return javatext.Hash(1, *(*[]byte)(at))
 	case partBool:
 		return boolCodec.hash(*(*bool)(at))
 	case partFloat32:
@@ -45,7 +45,7 @@ func (p *part) hash(buf *[]byte, at unsafe.Pointer) int32 {
 		return int32(n)
 	}
 	*buf = p.put((*buf)[:0], at)
-	return hashBytes(*buf)
+	return javatext.Hash(1, *buf)
 }
 
 // integer returns the value of an integer.

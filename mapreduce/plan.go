@@ -11,6 +11,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
+	"github.com/quernmr/quern/mapreduce/internal/program"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	"github.com/quernmr/quern/wire"
 )
@@ -219,20 +220,7 @@ func (at places) cleanInput(name string) (string, error) {
 	if !at.relative(name) {
 		return at.clean(name)
 	}
-	return dfs.Clean(dfs.Join(escapeGlob(at.dir), name))
-}
-
-// escapeGlob returns the glob that matches a path only.
-func escapeGlob(name string) string {
-	const special = `*?[]{}\`
-	var glob strings.Builder
-	for _, b := range []byte(name) {
-		if strings.IndexByte(special, b) >= 0 {
-			glob.WriteByte('\\')
-		}
-		glob.WriteByte(b)
-	}
-	return glob.String()
+	return dfs.Clean(dfs.Join(program.EscapeGlob(at.dir), name))
 }
 
 func (at places) relative(name string) bool {

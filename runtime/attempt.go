@@ -282,7 +282,7 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 	if err := a.tree.fs.Mkdir(dir); err != nil {
 		return fmt.Errorf("make attempt's output: %w", err)
 	}
-	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary,
+	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary, mapred: a.plan().Format == FormatMapred,
 		lazy:  a.settings.lazyOutput && a.plan().Format != formatBinary, // later jobs of a flow read each file
 		codec: a.settings.outputCodec, pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out

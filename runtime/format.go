@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -15,10 +16,14 @@ const (
 	formatGenerated = "generated" // of inputs without files
 )
 
+// FormatMapred is text in files with the names of Hadoop's older API: part-00000, for maps and reduces.
+const FormatMapred = "mapred"
+
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
 	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"text":       sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces, single: true},
 	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"nlines":     counted{sized{samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
@@ -93,6 +98,7 @@ type sized struct {
 	cutsCompressed bool  // compressed files are cut if their codec allows it
 	whole          bool  // files are not cut, and an empty one is a record
 	archives       bool  // archives may be read, as they are
+	single         bool  // as Hadoop's FileInputFormat: each split is of one file, an empty file too, and the longest split is the first
 	unit           int64 // offsets of cuts are multiples of this
 	samplePlaces   int64 // number of pieces in a sample of a chunk
 }
@@ -122,6 +128,9 @@ func (f sized) packed(name string) bool { return f.decompresses && compression.O
 // Only small files that follow each other share a split, unless the file system knows the
 // nodes that store them: then files of one node share it, wherever they are in the list.
 func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
+	if f.single {
+		return f.singleSplits(in, files)
+	}
 	near := slices.ContainsFunc(files, func(file File) bool { return file.blocks != nil })
 	var small []smallFile
 	flush := func() {
@@ -159,6 +168,21 @@ func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err e
 	if flush(); len(splits) > maxSplits {
 		return nil, errManySplits
 	}
+	return splits, nil
+}
+
+// singleSplits gives each piece of a file a split of its own.
+func (f sized) singleSplits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
+	for i := range files {
+		chunks := f.cut(&files[i], max(files[i].SplitSize/f.unitOf(in), 1)*f.unitOf(in))
+		for i := range chunks {
+			splits = append(splits, chunks[i:i+1:i+1])
+		}
+		if len(splits) > maxSplits {
+			return nil, errManySplits
+		}
+	}
+	slices.SortStableFunc(splits, func(a, b []Chunk) int { return cmp.Compare(b[0].Length, a[0].Length) })
 	return splits, nil
 }
 

@@ -38,6 +38,10 @@ func (s *Split) Lines() iter.Seq[string] {
 	}
 }
 
+// endsAtCR reports whether a CR without LF ends a line too. [Split.Lines] then only cuts off such a CR at the end of a
+// file: its caller cuts lines at the others.
+func (s *Split) endsAtCR() bool { return s.in != nil && s.in.Format == "text" }
+
 type lineReader struct {
 	split   *Split
 	chunk   Chunk
@@ -130,9 +134,9 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		line, after := l.buf[l.next:], len(l.buf)
 		if n >= 0 {
 			line, after = l.buf[l.next:from+n], from+n+len(l.end)
-			if k := len(line) - 1; k >= 0 && line[k] == '\r' && s.delimiter == "" {
-				line = line[:k]
-			}
+		}
+		if k := len(line) - 1; k >= 0 && line[k] == '\r' && s.delimiter == "" && (n >= 0 || s.endsAtCR()) {
+			line = line[:k]
 		}
 		stored := after - l.next
 		if l.base+int64(l.next)+s.pieceAt == 0 {

@@ -124,6 +124,7 @@ type outputs struct {
 	dir    string // URL
 	task   wire.TaskID
 	binary bool               // the job's format is binary
+	mapred bool               // files have the names of [FormatMapred]
 	lazy   bool               // files without records are left out
 	codec  *compression.Codec // of outputs that are bytes; nil: none
 	pulse  *pulse
@@ -169,6 +170,9 @@ func (o *outputs) begin(name, suffix string, content func(*Output) error) (*Outp
 		return out, nil
 	}
 	out := &Output{name: outputName(name, o.task.Kind, o.task.N) + suffix, pulse: o.pulse}
+	if o.mapred {
+		out.name = fmt.Sprintf("%s-%05d", name, o.task.N) + suffix
+	}
 	file, err := o.fs.Create(dfs.Join(o.dir, out.name))
 	if err != nil {
 		return nil, fmt.Errorf("create output: %w", err)

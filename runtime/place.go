@@ -29,6 +29,9 @@ func (s *Split) place(offset int64) string {
 	return fmt.Sprintf("offset %d", offset)
 }
 
+// Offset returns the offset of the current record: of a compressed file, in the content that the split reads.
+func (s *Split) Offset() int64 { return s.recordAt }
+
 // Place returns the file of the current record, "" if there is none, and its offset in the content,
 // -1 if it is not known.
 func (s *Split) Place() (file string, offset int64) {

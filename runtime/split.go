@@ -65,7 +65,7 @@ type Split struct {
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
 	delimiter, cutAtLines := "", in != nil && in.Format == "nlines"
-	if in != nil && in.Format == "lines" { // in Hadoop too, KeyValues and NLines have lines
+	if in != nil && (in.Format == "lines" || in.Format == "text") { // in Hadoop too, KeyValues and NLines have lines
 		delimiter = s.delimiter
 	}
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,

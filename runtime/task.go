@@ -143,6 +143,20 @@ func (t *Task) Property(name string) string {
 	return t.Plan.Properties[name]
 }
 
+// Dir returns the attempt's working directory, which is not that of the process if several attempts share one.
+func (t *Task) Dir() string { return t.work }
+
+// OutputDir returns the URL of the directory into which the attempt writes; "" if it has no output of its own.
+func (t *Task) OutputDir() string {
+	if t.outputs == nil {
+		return ""
+	}
+	return t.outputs.dir
+}
+
+// Alive signals activity, as of a child process.
+func (t *Task) Alive() { t.pulse.beat() }
+
 // File returns the local path of a side file declared in the job. A single local file is
 // used in place. Otherwise the files are copied into the attempt's directory at first use.
 func (t *Task) File(name string) (string, error) {

@@ -62,6 +62,11 @@ func commands() []command {
 				"run -pool etl -deadline 90m ./myjob -input hdfs:///logs -output hdfs:///counts",
 				"run -D mapreduce.job.reduces=8 ./myjob -h",
 			}},
+		{name: "streaming", group: jobs, synopsis: streamingSynopsis, summary: "run a job of Hadoop Streaming: the mapper and reducer are commands", help: streamingHelp, run: (*tool).streaming, words: []candidate{ofFiles},
+			examples: []string{
+				"streaming -files map.py,reduce.py -input hdfs:///logs -output hdfs:///counts -mapper map.py -reducer reduce.py",
+				"streaming -D mapreduce.job.reduces=2 -input README.md -output /tmp/lines -mapper cat -reducer 'uniq -c'",
+			}},
 		{name: "wait", group: jobs, synopsis: "[-json] JOB|FLOW…", summary: "wait until jobs end; exit code 0 if all succeed",
 			query: (*query).wait, min: 1, max: anyNumber, words: []candidate{ofUnfinished}, examples: []string{"wait job_1764000000_0001 job_1764000000_0002"}},
 		{name: "kill", group: jobs, synopsis: "[-reason TEXT] [-json] JOB|FLOW…", summary: "kill jobs, and all jobs of their flows",

@@ -32,6 +32,7 @@ import (
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/build"
+	"github.com/quernmr/quern/mapreduce/streaming"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -44,6 +45,9 @@ const (
 )
 
 func main() {
+	if code, ended := streaming.Serve(); ended {
+		os.Exit(code)
+	}
 	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
 		stdin:    os.Stdin,

@@ -19,6 +19,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/mapreduce/streaming"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -30,6 +31,10 @@ const jobMarker = "quern-job-protocol:2\n"
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "mrsubmit" {
 		main()
+	}
+	if os.Getenv("QUERN_MODE") == "worker" { // of a streaming job
+		code, _ := streaming.Serve()
+		os.Exit(code)
 	}
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(plan(os.Args[1:]))
@@ -339,7 +344,7 @@ func TestPackageDirectory(t *testing.T) {
 		{"./other", "calls neither mapreduce.Main nor mapreduce.Drive"},
 		{"marked", "ended without a plan: exit status 4"},
 		{"./wrong", "undefined: missing"},
-		{self, "is a Go program but no Quern job"},
+		{self, "this program is no job of its own"},
 	} {
 		s := submit(t, nil, wire.Succeeded, "run", c.job)
 		if s.code != 1 || !strings.Contains(s.stderr, c.stderr) {

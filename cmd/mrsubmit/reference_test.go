@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 		}
 		flags := own[name]
 		switch name {
-		case "run":
+		case "run", "streaming":
 			flags = docs.Section(page, "### mrsubmit run")
 		case "fs":
 			flags = docs.Section(page, "### mrsubmit fs")

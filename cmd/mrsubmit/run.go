@@ -47,7 +47,15 @@ type runFlags struct {
 	clockAhead  time.Duration // the cluster's clock minus ours
 	job         string
 	args        []string
+
+	list     *string // -jobtracker
+	describe describe
+	failure  func(error) int // the exit code for a job that is not submitted; nil: 1
 }
+
+// describe returns the executable of a job and its submission. status is that of the cluster, nil for an embedded run.
+// Call remove at the end.
+type describe func(ctx context.Context, f *runFlags, status *web.Cluster) (exe string, sub *wire.Submission, remove func(), err error)
 
 func (t *tool) run(ctx context.Context, args []string) int {
 	set := newFlags("run")
@@ -66,8 +74,23 @@ func (t *tool) run(ctx context.Context, args []string) int {
 }
 
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
+	f := t.declareRun(set)
+	rest, err := t.parse(set, args, 1)
+	if err == nil && len(rest) == 0 {
+		err = usagef("no job is named: give a job program or the directory of its Go package")
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.job, f.args = rest[0], rest[1:]
+	f.describe = t.program
+	return f, f.check()
+}
+
+// declareRun declares the flags of commands that run jobs.
+func (t *tool) declareRun(set *flag.FlagSet) *runFlags {
 	f := &runFlags{began: time.Now()}
-	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
+	f.list = set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	t.securityFlags(set, &f.security)
 	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
 	set.BoolVar(&f.noWait, "no-wait", false, "fail at once if the cluster has too many jobs, instead of waiting until it accepts this one")
@@ -82,19 +105,16 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	})
 	f.scripted.declare(set)
 	f.settings = settingFlags(set)
-	rest, err := t.parse(set, args, 1)
-	if err == nil && len(rest) == 0 {
-		err = usagef("no job is named: give a job program or the directory of its Go package")
-	}
-	if err != nil {
-		return nil, err
-	}
-	f.job, f.args = rest[0], rest[1:]
-	f.jobtrackers, err = addresses(*list)
+	return f
+}
+
+// check checks the flags that are parsed.
+func (f *runFlags) check() (err error) {
+	f.jobtrackers, err = addresses(*f.list)
 	if err == nil && f.ui && len(f.jobtrackers) > 0 {
 		err = usagef("-ui shows an embedded run: mrsubmit ui shows the pages of a cluster")
 	}
-	return f, err
+	return err
 }
 
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
@@ -112,16 +132,12 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 			f.clockAhead = time.Until(status.Wall)
 		}
 	}
-	exe, remove, err := t.executable(ctx, f.job, cluster != nil)
+	exe, sub, remove, err := f.describe(ctx, f, status)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	sub, err := t.plan(ctx, f, exe)
-	if err != nil {
-		return err
-	}
-	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp}
+	cfg := client.Config{Out: t.stderr, Width: t.width, GiveUp: t.signals.GiveUp, Failure: f.failure}
 	drives := len(sub.Program.Drives) > 0
 	if err := f.scripted.check(sub, cluster != nil); err != nil {
 		return err
@@ -152,6 +168,20 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
 	}
 	return t.runScripted(ctx, &f.scripted, cfg, sub)
+}
+
+// program describes the job of a program, which it builds if JOB is a package.
+func (t *tool) program(ctx context.Context, f *runFlags, status *web.Cluster) (string, *wire.Submission, func(), error) {
+	exe, remove, err := t.executable(ctx, f.job, status != nil)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	sub, err := t.plan(ctx, f, exe)
+	if err != nil {
+		remove()
+		return "", nil, nil, err
+	}
+	return exe, sub, remove, nil
 }
 
 // plan runs the job in plan mode, and completes the submission.

@@ -15,6 +15,7 @@ func TestEncodedIsPinned(t *testing.T) {
 		"cmd/mrsubmit":                "output for scripts; its tests check the names",
 		"jobtracker/replica":          "reads a file of raft",
 		"mapreduce":                   "parameters of a driver, for processes of the same executable",
+		"mapreduce/streaming":         "options of a job, for processes of the same executable",
 		"mapreduce/internal/driver":   "sessions, which only the same executable reads",
 		"sim":                         "hashes commands and decodes nothing",
 		"sim/papers":                  "prints rows for other programs",

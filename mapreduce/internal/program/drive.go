@@ -148,7 +148,7 @@ func ofDefinition(properties map[string]string, definition string) map[string]st
 
 // drive calls the driver function.
 func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *wire.Program, drive func(context.Context, *Driving) error) error {
-	inputs, err := splitList(p.flags.input)
+	inputs, err := SplitList(p.flags.input)
 	if err != nil {
 		return bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}

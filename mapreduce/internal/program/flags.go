@@ -123,9 +123,9 @@ func (f *jobFlags) restore(from *wire.Program) error {
 	return nil
 }
 
-// splitList splits a comma-separated list of paths. It does not split at commas within
+// SplitList splits a comma-separated list of paths. It does not split at commas within
 // the braces of a glob, nor after a backslash, which stays for the glob.
-func splitList(list string) (all []string, err error) {
+func SplitList(list string) (all []string, err error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -153,4 +153,17 @@ func splitList(list string) (all []string, err error) {
 		}
 	}
 	return all, nil
+}
+
+// EscapeGlob returns the glob that matches a path only.
+func EscapeGlob(name string) string {
+	const special = `*?[]{}\`
+	var glob strings.Builder
+	for _, b := range []byte(name) {
+		if strings.IndexByte(special, b) >= 0 {
+			glob.WriteByte('\\')
+		}
+		glob.WriteByte(b)
+	}
+	return glob.String()
 }

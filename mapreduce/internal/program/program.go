@@ -31,8 +31,8 @@ const (
 )
 
 // protocolMarker shows package jobfile that a program file is a job, and its protocol,
-// wire.WorkerProtocol. Only programs that call mapreduce.Main contain the marker,
-// because only Main leads to the code that prints it.
+// wire.WorkerProtocol. Only programs that call mapreduce.Main or [Worker] contain the marker,
+// because only these lead to the code that prints it.
 const protocolMarker = "quern-job-protocol:2\n"
 
 // The functions of package mapreduce that call this package.
@@ -72,7 +72,7 @@ func (p *program) start(caller string) (mode string, code int) {
 	switch {
 	case mode == workerMode:
 		p.worker = true
-		return mode, p.work()
+		return mode, work(p.load)
 	case mode == planMode, mode == "", mode == driveMode && caller == drives:
 	default:
 		return mode, fail(bridge.Usagef("%s=%q is not a mode of this program, which has protocol %s", modeVariable, mode, protocolMarker))
@@ -133,7 +133,7 @@ func (p *program) compile(dir string, step *wire.Step) (*bridge.Compiled, error)
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := splitList(p.flags.input)
+	inputs, err := SplitList(p.flags.input)
 	if err != nil {
 		return nil, bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
@@ -213,15 +213,29 @@ func profile(to io.Writer) (stop func(), err error) {
 	return pprof.StopCPUProfile, pprof.StartCPUProfile(to)
 }
 
+// Worker serves a task tracker if this process is a worker, as the environment says. It is for a program that is not
+// only a job. Other modes end with an error: the program has no job of its own.
+func Worker(load mrruntime.Load) (code int, ended bool) {
+	mode, set := os.LookupEnv(modeVariable)
+	if !set {
+		return 0, false
+	}
+	os.Unsetenv(modeVariable)
+	if mode != workerMode {
+		return fail(fmt.Errorf("this program is no job of its own, but serves as the program of others: %s=%q is not one of its modes (%s)", modeVariable, mode, protocolMarker)), true
+	}
+	return work(load), true
+}
+
 // work serves a tracker until the pipe from it closes, or until SIGTERM.
-func (p *program) work() int {
+func work(load mrruntime.Load) int {
 	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
 	keepPipes() // programs that the job starts must not hold them open
 	closeExecutable()
 	adoptOrphans()
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	ctx := workerSignals()
-	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{Profile: profile})
+	err := mrruntime.Serve(ctx, conn, load, builtin.FileSystems(), mrruntime.Options{Profile: profile})
 	if ctx.Err() != nil {
 		dieOfSIGTERM()
 	}

@@ -104,12 +104,12 @@ func TestInputList(t *testing.T) {
 		`a\`:           {`a\`},
 		`\{,x`:         {`\{`, "x"},
 	} {
-		if got, err := splitList(list); !slices.Equal(got, want) || err != nil {
+		if got, err := SplitList(list); !slices.Equal(got, want) || err != nil {
 			t.Errorf("%s: %q, %v; want %q", list, got, err, want)
 		}
 	}
 	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // Hadoop refuses them too
-		if got, err := splitList(list); err == nil {
+		if got, err := SplitList(list); err == nil {
 			t.Errorf("%s: %q", list, got)
 		}
 	}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/mapreduce/streaming"
+	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+const streamingSynopsis = "[-jobtracker HOST:PORT,…] [other flags of mrsubmit run] [-D NAME=VALUE]… [-files PATH[#NAME],…] -input PATHS -output DIR -mapper COMMAND -reducer COMMAND [other options of Streaming]"
+
+const streamingHelp = `The flags below come first, then the options of Hadoop Streaming as hadoop-streaming.jar takes them:
+generic ones (-D, -conf, -files), then all others. The page docs/streaming.md lists them.
+
+Exit codes are Hadoop's: 1 if the job failed or an option is wrong, 5 if an input is missing or the output exists.`
+
+// exitNotStarted is Hadoop's exit code for a job that cannot start because of its input or output.
+const exitNotStarted = 5
+
+// streaming runs a job of Hadoop Streaming. The job's program is this executable.
+func (t *tool) streaming(ctx context.Context, args []string) int {
+	set := newFlags("streaming")
+	f := t.declareRun(set)
+	command, err := t.parseStreaming(set, f, args)
+	if err == nil {
+		f.describe = func(ctx context.Context, f *runFlags, status *web.Cluster) (string, *wire.Submission, func(), error) {
+			return t.streamed(ctx, f, status, command)
+		}
+		f.failure = streamingFailure
+		err = t.runJob(ctx, f)
+	}
+	var usage usageError
+	switch {
+	case errors.Is(err, streaming.ErrHelp):
+		err = flag.ErrHelp
+	case errors.As(err, &usage): // Hadoop's code for it is 1
+		err = errors.New(usage.text)
+	}
+	return t.exitCode("streaming", set, err)
+}
+
+// parseStreaming parses our own flags at the beginning, then Hadoop's options.
+func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*streaming.Command, error) {
+	own := 0
+	for own < len(args) && t.inspect == nil {
+		name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[own], "-"), "-"), "=")
+		known := set.Lookup(name)
+		if known == nil || args[own] == name || name == "D" { // -D is one of Hadoop's generic options
+
+			break
+		}
+		own++
+		if boolean, ok := known.Value.(interface{ IsBoolFlag() bool }); !hasValue && !(ok && boolean.IsBoolFlag()) {
+			own++
+		}
+	}
+	own = min(own, len(args))
+	if _, err := t.parse(set, args[:own], anyNumber); err != nil {
+		return nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	f.args = args[own:]
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	command, err := streaming.Parse(f.args, dir)
+	if err != nil {
+		return nil, err
+	}
+	if command.Background {
+		if len(f.jobtrackers) == 0 {
+			return nil, errors.New("-background: without a job tracker the job runs in this process: give -jobtracker")
+		}
+		f.scripted.detach = true
+	}
+	return command, nil
+}
+
+// streamed describes the job. On a cluster it uploads its local side files first, because tasks run on other machines.
+func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, command *streaming.Command) (exe string, sub *wire.Submission, remove func(), err error) {
+	if exe, err = os.Executable(); err != nil {
+		return "", nil, nil, fmt.Errorf("find the program of the job: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	if status != nil {
+		if err := uploadFiles(command.Job, status, dir); err != nil {
+			return "", nil, nil, err
+		}
+	}
+	sub, warnings, err := command.Job.Submission(f.args, dir)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	for _, warning := range slices.Concat(command.Notes, warnings) {
+		fmt.Fprintln(t.stderr, "warning:", errorText(errors.New(warning)))
+	}
+	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
+		return "", nil, nil, err
+	}
+	return exe, sub, func() {}, t.settle(f, sub)
+}
+
+// uploadFiles uploads local side files, as programs are: by hash, at most once a day.
+func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
+	staging, err := ownStaging(status)
+	if err != nil || strings.HasPrefix(staging, "file://") { // all machines share local files, or there is one; jobs cannot read the staging directory there
+		return err
+	}
+	for name, path := range job.Files {
+		if strings.Contains(path, "://") {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		var uploaded wire.Program
+		if err := client.Upload(files(), staging, status.Wall, path, &uploaded); err != nil {
+			return fmt.Errorf("file %s: %w", path, err)
+		}
+		job.Files[name] = uploaded.Path
+	}
+	return nil
+}
+
+// streamingFailure returns Hadoop's exit code for a job that is not submitted.
+func streamingFailure(err error) int {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, runtime.ErrInput) || errors.Is(err, runtime.ErrOutputExists) {
+		return exitNotStarted
+	}
+	return exitFailed
+}

@@ -1,0 +1,216 @@
+package streaming
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/quernmr/quern/runtime"
+)
+
+// inputBuffer is Hadoop's. It decides whether a command that does not read its input fails: what is in the buffer when
+// the input ends may stay unread.
+const inputBuffer = 128 << 10
+
+// child is one run of a command.
+type child struct {
+	role    string // for messages: mapper
+	command string
+	task    *runtime.Task
+	cmd     *exec.Cmd
+	in      *os.File
+	out     *os.File
+	errors  *os.File
+	stderr  *stderr
+	lineMax int
+}
+
+// start starts a command in the attempt's directory.
+func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*child, error) {
+	args := words(command)
+	if len(args) == 0 {
+		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
+	}
+	lineMax, err := c.number(runtime.RecordMaxBytes, 0)
+	if err != nil {
+		return nil, err
+	}
+	ch := &child{role: role, command: command, task: t, lineMax: lineMax}
+	ch.stderr = newStderr(t, c, counts)
+	ch.cmd = exec.Command(lookUp(t.Dir(), args[0]), args[1:]...)
+	ch.cmd.Args[0] = args[0]
+	ch.cmd.Dir, ch.cmd.Env = t.Dir(), c.environment(t)
+	return ch, ch.begin()
+}
+
+// lookUp finds a program as Hadoop does: in the attempt's directory, then by PATH.
+func lookUp(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	local := filepath.Join(dir, name)
+	if info, err := os.Stat(local); err == nil && !info.IsDir() {
+		return local
+	}
+	if found, err := exec.LookPath(name); err == nil {
+		return found
+	}
+	return local // for the error
+}
+
+// begin starts the process with its three pipes.
+func (c *child) begin() error {
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+	}()
+	pipe := func() (r, w *os.File, err error) {
+		r, w, err = os.Pipe()
+		return r, w, err
+	}
+	inR, inW, err := pipe()
+	if err != nil {
+		return fmt.Errorf("start the %s: %w", c.role, err)
+	}
+	theirs, c.in = append(theirs, inR), inW
+	outR, outW, err := pipe()
+	if err != nil {
+		return errors.Join(fmt.Errorf("start the %s: %w", c.role, err), c.close())
+	}
+	theirs, c.out = append(theirs, outW), outR
+	errR, errW, err := pipe()
+	if err != nil {
+		return errors.Join(fmt.Errorf("start the %s: %w", c.role, err), c.close())
+	}
+	theirs, c.errors = append(theirs, errW), errR
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, errW
+	if err := c.cmd.Start(); err != nil {
+		c.close()
+		return fmt.Errorf("cannot run the %s %q: %w", c.role, c.command, err)
+	}
+	return nil
+}
+
+func (c *child) close() error {
+	for _, f := range []*os.File{c.in, c.out, c.errors} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	return nil
+}
+
+// run feeds the command and passes on the lines of its output, until the command ends.
+func (c *child) run(feed func(*input) error, each func(line []byte) error) error {
+	stop := context.AfterFunc(c.task.Ctx, func() {
+		c.cmd.Process.Kill()
+		c.close()
+	})
+	defer stop()
+	defer c.close()
+	fed, told := make(chan error, 1), make(chan struct{})
+	go func() {
+		in := &input{w: bufio.NewWriterSize(c.in, inputBuffer)}
+		err := feed(in)
+		if err == nil {
+			in.w.Flush() // as in Hadoop, the command need not read what was still in the buffer
+		}
+		c.in.Close()
+		fed <- err
+	}()
+	go func() {
+		c.stderr.read(c.errors)
+		close(told)
+	}()
+	err := c.readOutput(each)
+	if err != nil { // the rest of the output has no reader
+		c.cmd.Process.Kill()
+		c.out.Close()
+	}
+	feedErr := <-fed
+	<-told
+	exit := c.exitError(c.cmd.Wait())
+	if ended := context.Cause(c.task.Ctx); ended != nil {
+		return ended
+	}
+	if broken := new(brokenPipe); errors.As(feedErr, broken) {
+		return cmp.Or(err, exit, c.failed("did not read its input: %w", broken.error))
+	}
+	return cmp.Or(err, feedErr, exit)
+}
+
+func (c *child) readOutput(each func(line []byte) error) error {
+	out := newLines(c.out, c.lineMax, c.task.Alive)
+	for {
+		line, err := out.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the output of the %s: %w", c.role, err)
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+// exitError returns an error for an exit code other than 0. A signal counts as in shells: SIGKILL is 137.
+func (c *child) exitError(err error) error {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return err
+	}
+	code := exit.ExitCode()
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	return &exitError{code, c.failed("subprocess failed with code %d", code)}
+}
+
+// failed describes a failure of the command, with the last lines of its standard error.
+func (c *child) failed(format string, args ...any) error {
+	err := fmt.Errorf("the "+c.role+" %q "+format, append([]any{c.command}, args...)...)
+	if last := c.stderr.last(); last != "" {
+		err = fmt.Errorf("%w; the last lines of its standard error:\n%s", err, last)
+	}
+	return err
+}
+
+// exitError is an exit code other than 0.
+type exitError struct {
+	code int
+	error
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
+// input is the standard input of a command.
+type input struct{ w *bufio.Writer }
+
+// brokenPipe is an error of a command that has closed its standard input.
+type brokenPipe struct{ error }
+
+func (b brokenPipe) Unwrap() error { return b.error }
+
+// line writes pieces of a line.
+func (in *input) line(pieces ...[]byte) error {
+	for _, p := range pieces {
+		if _, err := in.w.Write(p); err != nil {
+			return brokenPipe{err}
+		}
+	}
+	if err := in.w.WriteByte('\n'); err != nil {
+		return brokenPipe{err}
+	}
+	return nil
+}

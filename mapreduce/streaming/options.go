@@ -1,0 +1,345 @@
+package streaming
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/internal/spelling"
+	"github.com/quernmr/quern/mapreduce/internal/property"
+)
+
+// ErrHelp reports -help or -info.
+var ErrHelp = errors.New("help is asked for")
+
+// Command is a command line of Hadoop Streaming.
+type Command struct {
+	Job        *Job
+	Background bool     // -background
+	Notes      []string // options without effect
+}
+
+// option is an option of the command line.
+type option struct {
+	name    string
+	value   bool // a value follows
+	generic bool // comes before the others
+	set     func(p *parser, value string) error
+}
+
+// refuse refuses an option.
+func refuse(name, reason string) option {
+	return option{name: name, value: true, set: func(_ *parser, value string) error {
+		return fmt.Errorf("-%s %s is refused: %s", name, value, reason)
+	}}
+}
+
+// ignore accepts an option with a note.
+func ignore(name string, value bool, reason string) option {
+	return option{name: name, value: value, set: func(p *parser, _ string) error {
+		p.Notes = append(p.Notes, fmt.Sprintf("-%s has no effect: %s", name, reason))
+		return nil
+	}}
+}
+
+// into stores the value of an option.
+func into(name string, field func(j *Job) *string) option {
+	return option{name: name, value: true, set: func(p *parser, value string) error {
+		*field(p.Job) = value
+		return nil
+	}}
+}
+
+// options lists the options, with the generic ones first.
+func options() []option {
+	generic := func(o option) option {
+		o.generic = true
+		return o
+	}
+	return []option{
+		{name: "D", value: true, generic: true, set: (*parser).property},
+		{name: "conf", value: true, generic: true, set: (*parser).configuration},
+		{name: "files", value: true, generic: true, set: func(p *parser, list string) error { return p.files(strings.Split(list, ",")) }},
+		generic(refuse("archives", "Quern does not unpack archives; put the files into a directory, or unpack in the command")),
+		generic(refuse("libjars", "Quern runs no Java")),
+		generic(refuse("fs", "a path without scheme is local; write hdfs://HOST:PORT/path")),
+		generic(refuse("jt", "name the job tracker by -jobtracker")),
+
+		{name: "input", value: true, set: func(p *parser, value string) error {
+			p.Job.Inputs = append(p.Job.Inputs, value)
+			return nil
+		}},
+		into("output", func(j *Job) *string { return &j.Output }),
+		into("mapper", func(j *Job) *string { return &j.Mapper }),
+		into("combiner", func(j *Job) *string { return &j.Combiner }),
+		into("reducer", func(j *Job) *string { return &j.Reducer }),
+		into("inputformat", func(j *Job) *string { return &j.InputFormat }),
+		into("outputformat", func(j *Job) *string { return &j.OutputFormat }),
+		into("partitioner", func(j *Job) *string { return &j.Partitioner }),
+		{name: "numReduceTasks", value: true, set: func(p *parser, value string) error {
+			if n, err := strconv.Atoi(value); err != nil || n < 0 {
+				return fmt.Errorf("-numReduceTasks %s: must be a whole number", value)
+			}
+			p.reduces = value
+			return nil
+		}},
+		{name: "cmdenv", value: true, set: (*parser).variables},
+		{name: "file", value: true, set: func(p *parser, value string) error { return p.files([]string{value}) }},
+		{name: "cacheFile", value: true, set: func(p *parser, value string) error { return p.files([]string{value}) }},
+		{name: "jobconf", value: true, set: (*parser).property},
+		{name: "lazyOutput", set: func(p *parser, _ string) error {
+			p.Job.Lazy = true
+			return nil
+		}},
+		{name: "background", set: func(p *parser, _ string) error {
+			p.Background = true
+			return nil
+		}},
+		{name: "io", value: true, set: func(_ *parser, value string) error {
+			if value == "rawbytes" || value == "typedbytes" {
+				return fmt.Errorf("-io %s is refused: commands read and write text", value)
+			}
+			return nil // Hadoop takes any other name for text
+		}},
+		refuse("cacheArchive", "Quern does not unpack archives; put the files into a directory, or unpack in the command"),
+		refuse("inputreader", "Quern reads text; the input formats are "+strings.Join(inputFormats.known, ", ")),
+		ignore("mapdebug", true, "the error of a failed attempt has its last lines; see mrsubmit logs"),
+		ignore("reducedebug", true, "the error of a failed attempt has its last lines; see mrsubmit logs"),
+		{name: "verbose", set: nothing}, {name: "debug", set: nothing},
+		{name: "info", set: help}, {name: "help", set: help}, {name: "h", set: help},
+	}
+}
+
+func nothing(*parser, string) error { return nil }
+
+func help(*parser, string) error { return ErrHelp }
+
+// parser is the state of Parse.
+type parser struct {
+	Command
+	dir     string
+	reduces string // -numReduceTasks
+	shipped map[string]string
+}
+
+// Parse parses a command line of Hadoop Streaming without the jar. Relative paths are below dir.
+func Parse(args []string, dir string) (*Command, error) {
+	p := &parser{Command: Command{Job: &Job{Files: make(map[string]string), Properties: make(map[string]string)}}, dir: dir, shipped: make(map[string]string)}
+	if len(args) == 0 {
+		return nil, errors.New("no option is given: give -input, -output, -mapper and -reducer")
+	}
+	all, late := options(), false
+	for len(args) > 0 {
+		name, isOption := strings.CutPrefix(args[0], "-")
+		args = args[1:]
+		name = strings.TrimPrefix(name, "-")
+		if !isOption || name == "" {
+			return nil, fmt.Errorf("unexpected argument %q", name)
+		}
+		if len(name) > 1 && name[0] == 'D' && find(all, name) < 0 { // -Dname=value
+			name, args = "D", append([]string{name[1:]}, args...)
+		}
+		i := find(all, name)
+		if i < 0 {
+			return nil, fmt.Errorf("unrecognized option -%s%s", name, spelling.DidYouMean("-", name, optionNames(all)))
+		}
+		if all[i].generic && late {
+			return nil, fmt.Errorf("unrecognized option -%s: it must come before the options of Streaming, such as -input", name)
+		}
+		late = late || !all[i].generic
+		value := ""
+		if all[i].value {
+			if len(args) == 0 {
+				return nil, fmt.Errorf("option -%s needs a value", name)
+			}
+			value, args = args[0], args[1:]
+		}
+		if err := all[i].set(p, value); err != nil {
+			return nil, err
+		}
+	}
+	return &p.Command, p.finish()
+}
+
+func find(all []option, name string) int {
+	return slices.IndexFunc(all, func(o option) bool { return o.name == name })
+}
+
+func optionNames(all []option) (names []string) {
+	for _, o := range all {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// Completions lists the options, with their dashes.
+func Completions() (names []string) {
+	for _, name := range optionNames(options()) {
+		names = append(names, "-"+name)
+	}
+	return names
+}
+
+// property is -D.
+func (p *parser) property(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("-D %s: want NAME=VALUE", text)
+	}
+	p.set(name, value)
+	return nil
+}
+
+// set sets a property. A later value wins, also under another name.
+func (p *parser) set(name, value string) {
+	for old := range p.Job.Properties {
+		if property.CurrentName(old) == property.CurrentName(name) {
+			delete(p.Job.Properties, old)
+		}
+	}
+	p.Job.Properties[name] = value
+}
+
+// configuration is -conf: a file of Hadoop's properties.
+func (p *parser) configuration(name string) error {
+	f, err := os.Open(p.local(name))
+	if err != nil {
+		return fmt.Errorf("-conf: %w", err)
+	}
+	defer f.Close()
+	var file struct {
+		Properties []struct {
+			Name  string `xml:"name"`
+			Value string `xml:"value"`
+		} `xml:"property"`
+	}
+	const most = 16 << 20
+	if err := xml.NewDecoder(io.LimitReader(f, most)).Decode(&file); err != nil {
+		return fmt.Errorf("-conf %s: %w", name, err)
+	}
+	for _, property := range file.Properties {
+		if name := strings.TrimSpace(property.Name); name != "" {
+			p.set(name, property.Value)
+		}
+	}
+	return nil
+}
+
+// variables is -cmdenv: blanks separate variables.
+func (p *parser) variables(text string) error {
+	for _, v := range strings.Fields(text) {
+		name, _, ok := strings.Cut(v, "=")
+		if ok && name != "" {
+			p.Job.Environment = append(p.Job.Environment, v)
+		}
+	}
+	return nil
+}
+
+func (p *parser) local(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// files are side files: PATH or URL, and #NAME for another name than their own.
+func (p *parser) files(all []string) error {
+	for _, file := range all {
+		if file == "" {
+			continue
+		}
+		from, name, named := cutLast(file, "#")
+		if !named {
+			name = path.Base(from)
+		}
+		if other := p.Job.Files[name]; other != "" && other != from {
+			return fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
+		}
+		if !strings.Contains(from, "://") {
+			from = strings.TrimPrefix(from, "file:")
+			info, err := os.Stat(p.local(from))
+			switch {
+			case err != nil:
+				return fmt.Errorf("file: %w", err)
+			case info.IsDir():
+				return fmt.Errorf("file %s is a directory: name its files", from)
+			}
+			p.shipped[p.local(from)] = name
+		}
+		p.Job.Files[name] = from
+	}
+	return nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// finish checks the options together and resolves classes.
+func (p *parser) finish() (err error) {
+	j := p.Job
+	if p.reduces != "" {
+		p.set(property.Reduces, p.reduces)
+	}
+	if j.Reducer == "NONE" {
+		j.Reducer, j.MapOnly = "", true
+	}
+	if len(j.Inputs) == 0 {
+		return errors.New("required option -input is missing")
+	}
+	if j.Output == "" {
+		return errors.New("required option -output is missing")
+	}
+	for _, class := range []struct {
+		role
+		name *string
+	}{{inputFormats, &j.InputFormat}, {outputFormats, &j.OutputFormat}, {partitioners, &j.Partitioner}} {
+		if *class.name == "" {
+			continue
+		}
+		if *class.name, err = class.class(*class.name); err != nil {
+			return err
+		}
+	}
+	for _, command := range []struct {
+		role
+		name *string
+	}{{mappers, &j.Mapper}, {combiners, &j.Combiner}, {reducers, &j.Reducer}} {
+		short, err := command.class(*command.name)
+		if err != nil {
+			return err
+		}
+		if *command.name == "" || short != "" {
+			continue
+		}
+		if len(words(*command.name)) == 0 {
+			return fmt.Errorf("%s: the command is empty", command.option)
+		}
+		*command.name = p.unqualified(*command.name)
+	}
+	if reducer, _ := reducers.class(j.Reducer); reducer == aggregate && j.Combiner == "" {
+		j.Combiner = aggregate
+	}
+	return nil
+}
+
+// unqualified replaces the path of a shipped file at the beginning of a command by its name in the working directory.
+func (p *parser) unqualified(command string) string {
+	program, args, _ := strings.Cut(command, " ")
+	if name := p.shipped[p.local(program)]; name != "" && strings.Contains(program, "/") {
+		return strings.TrimRight(name+" "+args, " ")
+	}
+	return command
+}

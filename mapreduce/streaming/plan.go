@@ -1,0 +1,236 @@
+package streaming
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/mapreduce/internal/program"
+	"github.com/quernmr/quern/mapreduce/internal/property"
+	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
+)
+
+// Properties of Streaming and of the classes that this package has. Their old names work too.
+const (
+	nameProperty       = "mapreduce.job.name"
+	comparatorClass    = "mapreduce.job.output.key.comparator.class"
+	partitionerClass   = "mapreduce.job.partitioner.class"
+	partitionerOptions = "mapreduce.partition.keypartitioner.options"
+	comparatorOptions  = "mapreduce.partition.keycomparator.options"
+	keyFieldSeparator  = "mapreduce.map.output.key.field.separator"
+	partitionFields    = "num.key.fields.for.partition"
+	lazyProperty       = "quern.output.lazy"
+)
+
+// compiled is a job with its settings resolved.
+type compiled struct {
+	*Job
+	plan     *wire.JobPlan
+	warnings []string
+	keys     *keyOrder      // of map output; nil: the bytes of keys
+	parts    *keyHash       // nil: Hadoop's hash of the key
+	input    *runtime.Chunk // of a map's attempt; nil: of other attempts
+}
+
+func (j *Job) compile(dir string) (*compiled, error) {
+	own := *j
+	c := &compiled{Job: &own}
+	properties, err := c.properties()
+	if err != nil {
+		return nil, err
+	}
+	c.plan = &wire.JobPlan{Name: "streaming", Key: "text", Value: "text", OutKey: "text", OutValue: "text", Format: runtime.FormatMapred, Properties: properties}
+	if name := properties[nameProperty]; name != "" {
+		c.plan.Name = name
+	}
+	if c.plan.Reduces, err = strconv.Atoi(properties[property.Reduces]); err != nil {
+		return nil, fmt.Errorf("property %s: %w", property.Reduces, err)
+	}
+	if c.plan.Reduces == 0 {
+		c.MapOnly = true
+	}
+	c.plan.Combine = j.Combiner != "" && !c.MapOnly
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.plan.Inputs, err = j.inputs(dir); err != nil {
+		return nil, err
+	}
+	if c.plan.Output, err = clean(dir, j.Output); err != nil {
+		return nil, fmt.Errorf("-output: %w", err)
+	}
+	if c.plan.Files, err = j.files(dir); err != nil {
+		return nil, err
+	}
+	return c, c.order()
+}
+
+// properties resolves the properties. Those that name classes or order keys are refused for other jobs, so they are not
+// checked with the others.
+func (c *compiled) properties() (map[string]string, error) {
+	table, ofStreaming, given := property.NewTable(), make(map[string]string), make(map[string]string)
+	for name, value := range c.Properties {
+		switch current := property.CurrentName(name); current {
+		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator:
+			ofStreaming[current] = value
+		default:
+			given[name] = value
+		}
+	}
+	normalized, warnings, err := table.Normalize(given)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"mapreduce.map.skip.maxrecords", "mapreduce.reduce.skip.maxgroups"} {
+		if n := normalized[name]; n != "" && n != "0" {
+			return nil, fmt.Errorf("property %s=%s is refused: a command reads ahead, so it is not known which record is bad", name, n)
+		}
+	}
+	if normalized[property.InProcess] == "true" {
+		return nil, fmt.Errorf("property %s=true is refused: commands are processes of their own", property.InProcess)
+	}
+	if c.Lazy {
+		normalized[lazyProperty] = "true"
+	}
+	if c.MapOnly {
+		normalized[property.Reduces] = "0"
+	}
+	c.warnings = warnings
+	return table.Resolve(normalized, ofStreaming), nil
+}
+
+// get returns a property, or a default if it is empty, as Hadoop's Streaming does.
+func (c *compiled) get(name, byDefault string) string {
+	if value := c.plan.Properties[name]; value != "" {
+		return value
+	}
+	return byDefault
+}
+
+// number returns a property that is a whole number.
+func (c *compiled) number(name string, byDefault int) (int, error) {
+	text := strings.TrimSpace(c.plan.Properties[name])
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("property %s=%q: must be a whole number", name, text)
+	}
+	return n, nil
+}
+
+// truth returns a property that is true or false.
+func (c *compiled) truth(name string, byDefault bool) bool {
+	switch strings.TrimSpace(c.plan.Properties[name]) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return byDefault
+}
+
+// check refuses what no attempt could do.
+func (c *compiled) check() error {
+	for _, name := range []string{"stream.map.output.field.separator", "stream.reduce.output.field.separator"} {
+		prefix := strings.TrimSuffix(name, "output.field.separator")
+		if _, err := c.number(prefix+"num.output.key.fields", 1); err != nil {
+			return err
+		}
+	}
+	for _, io := range []string{"stream.map.input", "stream.map.output", "stream.reduce.input", "stream.reduce.output"} {
+		if form := c.get(io, "text"); form == "rawbytes" || form == "typedbytes" || form == "keyonlytext" {
+			return fmt.Errorf("property %s=%s is refused: commands read and write text", io, form)
+		}
+	}
+	if c.mapClass() == identityMapper && c.InputFormat != keyValueInput && !c.MapOnly {
+		return fmt.Errorf("type mismatch in key from map: the mapper is the identity, so its keys are offsets of lines, but the reduces read text: give a -mapper, or -inputformat %s", keyValueInput)
+	}
+	return nil
+}
+
+func (c *compiled) mapClass() string {
+	if c.Mapper == "" {
+		return identityMapper
+	}
+	name, _ := mappers.class(c.Mapper) // Parse has checked it
+	return name
+}
+
+func (c *compiled) reduceClass() string {
+	if c.Reducer == "" {
+		return identityReducer
+	}
+	name, _ := reducers.class(c.Reducer)
+	return name
+}
+
+func (c *compiled) combineClass() string {
+	name, _ := combiners.class(c.Combiner)
+	return name
+}
+
+func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
+	in := wire.InputPlan{Format: "text"}
+	if j.InputFormat == nLineInput {
+		in.Format = "nlines"
+	}
+	for _, list := range j.Inputs {
+		paths, err := program.SplitList(list)
+		if err != nil {
+			return nil, fmt.Errorf("-input %q: %w", list, err)
+		}
+		for _, p := range paths {
+			if relative(dir, p) {
+				p = dfs.Join(program.EscapeGlob(dir), p)
+			}
+			url, err := dfs.Clean(p)
+			if err != nil {
+				return nil, fmt.Errorf("-input %q: %w", p, err)
+			}
+			in.Paths = append(in.Paths, url)
+		}
+	}
+	if len(in.Paths) == 0 {
+		return nil, errors.New("-input is missing")
+	}
+	return []wire.InputPlan{in}, nil
+}
+
+func (j *Job) files(dir string) (map[string]string, error) {
+	files := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(j.Files)) {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return nil, fmt.Errorf("file %s: %q is no name of a file in the working directory", j.Files[name], name)
+		}
+		url, err := clean(dir, j.Files[name])
+		if err != nil {
+			return nil, fmt.Errorf("file %s: %w", j.Files[name], err)
+		}
+		files[name] = program.EscapeGlob(url)
+	}
+	return files, nil
+}
+
+func relative(dir, name string) bool {
+	scheme, _, err := dfs.Scheme(name) // Clean reports the error
+	return err == nil && scheme == "" && !path.IsAbs(name)
+}
+
+// clean returns the URL of a path; relative ones are below dir.
+func clean(dir, name string) (string, error) {
+	if name == "" {
+		return "", errors.New("the path is empty")
+	}
+	if relative(dir, name) {
+		name = dfs.Join(dir, name)
+	}
+	return dfs.Clean(name)
+}

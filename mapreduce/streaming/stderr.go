@@ -1,0 +1,132 @@
+package streaming
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/runtime"
+)
+
+// Limits of what is kept of standard error.
+const (
+	reportMax = 64 << 10 // bytes of a line that may be a report
+	tailMax   = 4 << 10  // bytes in an error
+	tailLines = 10
+)
+
+// stderr reads the standard error of a command: lines that begin with reporter: are counters or a status, all others go
+// to the attempt's log.
+type stderr struct {
+	task              *runtime.Task
+	to                io.Writer
+	prefix            []byte
+	counts            bool // counters and statuses count
+	nameMax, groupMax int
+	tail              []byte // the last lines
+}
+
+func newStderr(t *runtime.Task, c *compiled, counts bool) *stderr {
+	s := &stderr{task: t, to: os.Stderr, prefix: []byte(c.get("stream.stderr.reporter.prefix", "reporter:")), counts: counts}
+	s.nameMax, _ = c.number("mapreduce.job.counters.counter.name.max", 64)
+	s.groupMax, _ = c.number("mapreduce.job.counters.group.name.max", 128)
+	return s
+}
+
+// read reads until all processes have closed their standard error.
+func (s *stderr) read(from io.Reader) {
+	buf, n := make([]byte, reportMax), 0
+	for {
+		got, err := from.Read(buf[n:])
+		if got > 0 {
+			s.task.Alive()
+		}
+		n += got
+		begin := 0
+		for {
+			end := bytes.IndexAny(buf[begin:n], "\r\n")
+			if end < 0 {
+				break
+			}
+			s.line(buf[begin:begin+end], buf[begin+end:begin+end+1])
+			begin += end + 1
+		}
+		n = copy(buf, buf[begin:n])
+		if err != nil || n == len(buf) { // a longer line goes to the log in pieces
+			if n > 0 {
+				s.line(buf[:n], nil)
+			}
+			n = 0
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// line handles a line, or a piece of a very long one.
+func (s *stderr) line(line, end []byte) {
+	report, ok := bytes.CutPrefix(line, s.prefix)
+	if ok {
+		if problem := s.report(string(report)); problem != "" {
+			s.log([]byte(fmt.Sprintf("cannot use the line %q: %s", line, problem)), []byte("\n"))
+		}
+		return
+	}
+	s.log(line, end)
+}
+
+func (s *stderr) log(line, end []byte) {
+	s.to.Write(append(line[:len(line):len(line)], end...)) // a log that cannot be written does not fail the attempt
+	if len(line) == 0 {
+		return
+	}
+	s.tail = append(append(s.tail, line[max(0, len(line)-tailMax):]...), '\n')
+	if len(s.tail) > 2*tailMax {
+		s.tail = append(s.tail[:0], s.tail[len(s.tail)-tailMax:]...)
+	}
+}
+
+// last returns the last lines that were no reports.
+func (s *stderr) last() string {
+	text := s.tail[max(0, len(s.tail)-tailMax):]
+	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(text), "?"), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// report handles what follows reporter:. It returns why it cannot use it.
+func (s *stderr) report(text string) (problem string) {
+	if status, ok := strings.CutPrefix(text, "status:"); ok {
+		if s.counts {
+			s.task.Status(strings.TrimSpace(status))
+		}
+		return ""
+	}
+	text, ok := strings.CutPrefix(text, "counter:")
+	if !ok {
+		return "want counter:GROUP,NAME,AMOUNT or status:TEXT after the prefix"
+	}
+	fields := strings.Split(strings.TrimRight(strings.TrimSpace(text), ","), ",")
+	if len(fields) != 3 {
+		return "want counter:GROUP,NAME,AMOUNT"
+	}
+	n, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return "the amount is no whole number of 64 bits"
+	}
+	if s.counts {
+		s.task.Counter(shorten(fields[0], s.groupMax), shorten(fields[1], s.nameMax)).Add(n)
+	}
+	return ""
+}
+
+// shorten cuts a name as Hadoop does: one that is longer than the limit becomes one byte shorter than it.
+func shorten(name string, limit int) string {
+	if limit > 0 && len(name) > limit {
+		return name[:limit-1]
+	}
+	return name
+}
