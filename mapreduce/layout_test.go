@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"github.com/quernmr/quern/internal/javatext"
 	"iter"
 	"maps"
 	"math"
@@ -18,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/javatext"
 	"github.com/quernmr/quern/internal/membound"
 )
 

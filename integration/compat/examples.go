@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/integration/examples"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopExamples.java

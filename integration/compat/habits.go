@@ -5,11 +5,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopHabits.java

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/mapreduce/streaming/streamtest"
 )
 
