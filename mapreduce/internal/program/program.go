@@ -222,7 +222,7 @@ func Worker(load mrruntime.Load) (code int, ended bool) {
 	}
 	os.Unsetenv(modeVariable)
 	if mode != workerMode {
-		return fail(fmt.Errorf("this program is no job of its own, but serves as the program of others: %s=%q is not one of its modes (%s)", modeVariable, mode, protocolMarker)), true
+		return fail(fmt.Errorf("this program is not a job, although it runs the tasks of others: a job calls mapreduce.Main (%s=%q, %s)", modeVariable, mode, strings.TrimSpace(protocolMarker))), true
 	}
 	return work(load), true
 }
