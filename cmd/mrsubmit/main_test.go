@@ -344,7 +344,7 @@ func TestPackageDirectory(t *testing.T) {
 		{"./other", "calls neither mapreduce.Main nor mapreduce.Drive"},
 		{"marked", "ended without a plan: exit status 4"},
 		{"./wrong", "undefined: missing"},
-		{self, "this program is no job of its own"},
+		{self, "this program is not a job"},
 	} {
 		s := submit(t, nil, wire.Succeeded, "run", c.job)
 		if s.code != 1 || !strings.Contains(s.stderr, c.stderr) {

@@ -73,3 +73,88 @@ func TestStreamingCases(t *testing.T) {
 		})
 	}
 }
+
+// TestStreamingCommands: whatever a command does, the job ends, with a result or with an error that names the cause.
+func TestStreamingCommands(t *testing.T) {
+	large := strings.Repeat(strings.Repeat("x", 99)+"\n", 10_000) // more than a pipe and the buffer before it hold
+	for _, c := range []struct {
+		name, mapper string // sh ./mapper
+		small        bool   // of input
+		properties   []string
+		fail         []string // in the error; none: the job succeeds
+		out          string
+	}{
+		{name: "reads nothing, exits 0", mapper: "exit 0", fail: []string{`the mapper "sh mapper" did not read its input`}},
+		{name: "reads one line", mapper: "read line; exit 0", fail: []string{"did not read its input"}},
+		{name: "closes standard input", mapper: "exec <&-; echo done", fail: []string{"did not read its input"}},
+		{name: "exits 1", mapper: "cat; echo sorry >&2; exit 1", fail: []string{`the mapper "sh mapper" subprocess failed with code 1`, "sorry"}},
+		{name: "reads nothing, exits 3", mapper: "echo sorry >&2; exit 3", fail: []string{"subprocess failed with code 3", "sorry"}},
+		{name: "killed", mapper: "kill -9 $$", fail: []string{"subprocess failed with code 137"}},
+		{name: "terminated", mapper: "cat > /dev/null; kill -15 $$", fail: []string{"subprocess failed with code 143"}},
+		{name: "closes standard output", mapper: "exec >&-; cat > /dev/null"},
+		{name: "closes standard output, exits 1", mapper: "exec >&-; cat > /dev/null; exit 1", fail: []string{"subprocess failed with code 1"}},
+		{name: "closes standard error", mapper: "exec 2>&-; cat > /dev/null; echo a", out: "a\t\n"},
+		{name: "writes much, then reads", mapper: "yes '' | head -n 300000; cat > /dev/null", out: strings.Repeat("\t\n", 300_000)},
+		{name: "writes much, reads nothing", mapper: "yes '' | head -n 300000", fail: []string{"did not read its input"}},
+		{name: "writes much, reads nothing of a small input", mapper: "yes '' | head -n 300000", small: true, out: strings.Repeat("\t\n", 300_000)},
+		{name: "neither tab nor newline", mapper: "cat > /dev/null; printf 'a\\nb'", out: "a\t\nb\t\n"},
+		{name: "invalid UTF-8", mapper: "cat > /dev/null; printf '\\377\\300\\t\\200\\n'", out: "\xff\xc0\t\x80\n"},
+		{name: "10 MB of standard error", mapper: "yes 0123456789abcde | head -n 625000 >&2; cat > /dev/null; echo a", out: "a\t\n"},
+		{name: "10 MB of standard error in one line", mapper: "head -c 10000000 /dev/zero | tr '\\0' x >&2; exit 1", fail: []string{"subprocess failed with code 1", "xxx"}},
+		{name: "a long line, and a process that holds all pipes", mapper: "exec 3<&0; sleep 600 <&3 & head -c 2000000 /dev/zero; wait",
+			properties: []string{"-D", "quern.record.max.bytes=1000000"}, fail: []string{"a line is longer than quern.record.max.bytes=1000000"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, input := t.TempDir(), large
+			if c.small {
+				input = "line\n"
+			}
+			write(t, filepath.Join(dir, "in"), input)
+			write(t, filepath.Join(dir, "mapper"), c.mapper)
+			args := append([]string{"-quiet", "-D", "mapreduce.map.maxattempts=1"}, c.properties...)
+			code, stderr := streamed(t, dir, append(args, "-files", "mapper", "-input", "in", "-output", "out", "-mapper", "sh mapper", "-reducer", "cat")...)
+			checkStreamed(t, code, stderr, c.fail)
+			if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); len(c.fail) == 0 && (err != nil || string(got) != c.out) {
+				t.Errorf("%v; %d bytes are written, want %d: %.100q", err, len(got), len(c.out), got)
+			}
+		})
+	}
+}
+
+// checkStreamed checks the exit code and the error, which is short.
+func checkStreamed(t *testing.T, code int, stderr string, fail []string) {
+	t.Helper()
+	if want := min(len(fail), 1); code != want || len(stderr) > 10_000 {
+		t.Errorf("exit code %d, want %d; %d bytes of errors: %.2000s", code, want, len(stderr), stderr)
+	}
+	for _, text := range fail {
+		if !strings.Contains(stderr, text) {
+			t.Errorf("no %q in: %.2000s", text, stderr)
+		}
+	}
+}
+
+// TestStreamingNoCommand: the error names a command that cannot be run.
+func TestStreamingNoCommand(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), "line\n")
+	plain := filepath.Join(dir, "plain")
+	write(t, plain, "echo a")
+	for _, c := range []struct{ mapper, reducer, stderr string }{
+		{"no-such-command -x", "cat", `cannot run the mapper "no-such-command -x"`},
+		{plain, "cat", "permission denied"},
+		{dir, "cat", "permission denied"},
+		{"cat", "/no/such/command", `cannot run the reducer "/no/such/command"`},
+	} {
+		code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1",
+			"-input", "in", "-output", "out", "-mapper", c.mapper, "-reducer", c.reducer)
+		checkStreamed(t, code, stderr, []string{c.stderr})
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

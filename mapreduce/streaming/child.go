@@ -67,31 +67,15 @@ func lookUp(dir, name string) string {
 
 // begin starts the process with its three pipes.
 func (c *child) begin() error {
-	var theirs []*os.File
-	defer func() {
-		for _, f := range theirs {
-			f.Close()
-		}
-	}()
-	pipe := func() (r, w *os.File, err error) {
-		r, w, err = os.Pipe()
-		return r, w, err
-	}
-	inR, inW, err := pipe()
-	if err != nil {
+	inR, inW, inErr := os.Pipe()
+	outR, outW, outErr := os.Pipe()
+	errR, errW, errErr := os.Pipe()
+	c.in, c.out, c.errors = inW, outR, errR
+	defer closeAll(inR, outW, errW)
+	if err := cmp.Or(inErr, outErr, errErr); err != nil {
+		c.close()
 		return fmt.Errorf("start the %s: %w", c.role, err)
 	}
-	theirs, c.in = append(theirs, inR), inW
-	outR, outW, err := pipe()
-	if err != nil {
-		return errors.Join(fmt.Errorf("start the %s: %w", c.role, err), c.close())
-	}
-	theirs, c.out = append(theirs, outW), outR
-	errR, errW, err := pipe()
-	if err != nil {
-		return errors.Join(fmt.Errorf("start the %s: %w", c.role, err), c.close())
-	}
-	theirs, c.errors = append(theirs, errW), errR
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, errW
 	if err := c.cmd.Start(); err != nil {
 		c.close()
@@ -100,21 +84,22 @@ func (c *child) begin() error {
 	return nil
 }
 
-func (c *child) close() error {
-	for _, f := range []*os.File{c.in, c.out, c.errors} {
-		if f != nil {
-			f.Close()
-		}
+func (c *child) close() { closeAll(c.in, c.out, c.errors) }
+
+// closeAll closes pipes. One that could not be made is nil, whose Close only returns an error.
+func closeAll(pipes ...*os.File) {
+	for _, f := range pipes {
+		f.Close()
 	}
-	return nil
 }
 
 // run feeds the command and passes on the lines of its output, until the command ends.
 func (c *child) run(feed func(*input) error, each func(line []byte) error) error {
-	stop := context.AfterFunc(c.task.Ctx, func() {
+	end := func() {
 		c.cmd.Process.Kill()
 		c.close()
-	})
+	}
+	stop := context.AfterFunc(c.task.Ctx, end)
 	defer stop()
 	defer c.close()
 	fed, told := make(chan error, 1), make(chan struct{})
@@ -132,9 +117,8 @@ func (c *child) run(feed func(*input) error, each func(line []byte) error) error
 		close(told)
 	}()
 	err := c.readOutput(each)
-	if err != nil { // the rest of the output has no reader
-		c.cmd.Process.Kill()
-		c.out.Close()
+	if err != nil { // the command's own children may hold the pipes open
+		end()
 	}
 	feedErr := <-fed
 	<-told
