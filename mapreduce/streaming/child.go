@@ -38,11 +38,7 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 	if len(args) == 0 {
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
-	lineMax, err := c.number(runtime.RecordMaxBytes, 0)
-	if err != nil {
-		return nil, err
-	}
-	ch := &child{role: role, command: command, task: t, lineMax: lineMax}
+	ch := &child{role: role, command: command, task: t, lineMax: c.lineMax}
 	ch.stderr = newStderr(t, c, counts)
 	ch.cmd = exec.Command(lookUp(t.Dir(), args[0]), args[1:]...)
 	ch.cmd.Args[0] = args[0]

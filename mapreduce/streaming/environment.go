@@ -26,11 +26,10 @@ func (c *compiled) environment(t *runtime.Task) []string {
 			values[old] = value
 		}
 	}
-	limit, err := c.number("stream.jobconf.truncate.limit", -1)
 	all := os.Environ()
 	for name, value := range values {
-		if err == nil && limit >= 0 {
-			value = value[:min(len(value), limit)]
+		if c.valueMax >= 0 {
+			value = value[:min(len(value), c.valueMax)]
 		}
 		if value != "" && !strings.ContainsRune(value, 0) {
 			all = append(all, variable(name)+"="+value)

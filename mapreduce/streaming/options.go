@@ -52,7 +52,11 @@ func ignore(name string, value bool, reason string) option {
 // into stores the value of an option.
 func into(name string, field func(j *Job) *string) option {
 	return option{name: name, value: true, set: func(p *parser, value string) error {
-		*field(p.Job) = value
+		to := field(p.Job)
+		if *to != "" && *to != value {
+			return fmt.Errorf("-%s is given twice: %s and %s", name, *to, value)
+		}
+		*to = value
 		return nil
 	}}
 }
@@ -86,6 +90,9 @@ func options() []option {
 		{name: "numReduceTasks", value: true, set: func(p *parser, value string) error {
 			if n, err := strconv.Atoi(value); err != nil || n < 0 {
 				return fmt.Errorf("-numReduceTasks %s: must be a whole number", value)
+			}
+			if p.reduces != "" && p.reduces != value {
+				return fmt.Errorf("-numReduceTasks is given twice: %s and %s", p.reduces, value)
 			}
 			p.reduces = value
 			return nil

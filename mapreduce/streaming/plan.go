@@ -1,9 +1,11 @@
 package streaming
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -36,6 +38,12 @@ type compiled struct {
 	keys     *keyOrder      // of map output; nil: the bytes of keys
 	parts    *keyHash       // nil: Hadoop's hash of the key
 	input    *runtime.Chunk // of a map's attempt; nil: of other attempts
+
+	mapCut, reduceCut splitting // of lines that commands write
+	enough            int       // records that a mapper must have written so that it may leave input unread
+	lineMax           int       // bytes of a line that a command writes
+	valueMax          int       // bytes of a property in the environment; -1: no limit
+	nameMax, groupMax int       // bytes of counters' names
 }
 
 func (j *Job) compile(dir string) (*compiled, error) {
@@ -56,7 +64,8 @@ func (j *Job) compile(dir string) (*compiled, error) {
 		c.MapOnly = true
 	}
 	c.plan.Combine = j.Combiner != "" && !c.MapOnly
-	if err := c.check(); err != nil {
+	c.noteUnused()
+	if err := cmp.Or(c.numbers(), c.check()); err != nil {
 		return nil, err
 	}
 	if c.plan.Inputs, err = j.inputs(dir); err != nil {
@@ -69,6 +78,15 @@ func (j *Job) compile(dir string) (*compiled, error) {
 		return nil, err
 	}
 	return c, c.order()
+}
+
+// noteUnused warns of options without effect in a job that has no reduces. Hadoop ignores them in silence.
+func (c *compiled) noteUnused() {
+	for _, o := range []struct{ name, value string }{{"-combiner", c.Combiner}, {"-reducer", c.Reducer}} {
+		if c.MapOnly && o.value != "" {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s %s has no effect: the job has no reduces", o.name, o.value))
+		}
+	}
 }
 
 // properties resolves the properties. Those that name classes or order keys are refused for other jobs, so they are not
@@ -99,6 +117,9 @@ func (c *compiled) properties() (map[string]string, error) {
 		normalized[lazyProperty] = "true"
 	}
 	if c.MapOnly {
+		if n := cmp.Or(normalized[property.Reduces], "0"); n != "0" {
+			warnings = append(warnings, fmt.Sprintf("property %s=%s has no effect: -reducer NONE wins", property.Reduces, n))
+		}
 		normalized[property.Reduces] = "0"
 	}
 	c.warnings = warnings
@@ -120,10 +141,35 @@ func (c *compiled) number(name string, byDefault int) (int, error) {
 		return byDefault, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
+	if err != nil || n < min(byDefault, 0) {
 		return 0, fmt.Errorf("property %s=%q: must be a whole number", name, text)
 	}
 	return n, nil
+}
+
+// numbers resolves the properties that are numbers.
+func (c *compiled) numbers() error {
+	c.mapCut.separator = []byte(c.get("stream.map.output.field.separator", "\t"))
+	c.reduceCut.separator = []byte(c.get("stream.reduce.output.field.separator", "\t"))
+	for _, number := range []struct {
+		name      string
+		byDefault int
+		to        *int
+	}{
+		{"stream.num.map.output.key.fields", 1, &c.mapCut.fields},
+		{"stream.num.reduce.output.key.fields", 1, &c.reduceCut.fields},
+		{"stream.minRecWrittenToEnableSkip_", math.MaxInt, &c.enough},
+		{"stream.jobconf.truncate.limit", -1, &c.valueMax},
+		{runtime.RecordMaxBytes, 0, &c.lineMax},
+		{"mapreduce.job.counters.counter.name.max", 64, &c.nameMax},
+		{"mapreduce.job.counters.group.name.max", 128, &c.groupMax},
+	} {
+		var err error
+		if *number.to, err = c.number(number.name, number.byDefault); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // truth returns a property that is true or false.
@@ -139,12 +185,6 @@ func (c *compiled) truth(name string, byDefault bool) bool {
 
 // check refuses what no attempt could do.
 func (c *compiled) check() error {
-	for _, name := range []string{"stream.map.output.field.separator", "stream.reduce.output.field.separator"} {
-		prefix := strings.TrimSuffix(name, "output.field.separator")
-		if _, err := c.number(prefix+"num.output.key.fields", 1); err != nil {
-			return err
-		}
-	}
 	for _, io := range []string{"stream.map.input", "stream.map.output", "stream.reduce.input", "stream.reduce.output"} {
 		if form := c.get(io, "text"); form == "rawbytes" || form == "typedbytes" || form == "keyonlytext" {
 			return fmt.Errorf("property %s=%s is refused: commands read and write text", io, form)

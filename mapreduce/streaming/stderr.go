@@ -30,10 +30,8 @@ type stderr struct {
 }
 
 func newStderr(t *runtime.Task, c *compiled, counts bool) *stderr {
-	s := &stderr{task: t, to: os.Stderr, prefix: []byte(c.get("stream.stderr.reporter.prefix", "reporter:")), counts: counts}
-	s.nameMax, _ = c.number("mapreduce.job.counters.counter.name.max", 64)
-	s.groupMax, _ = c.number("mapreduce.job.counters.group.name.max", 128)
-	return s
+	prefix := []byte(c.get("stream.stderr.reporter.prefix", "reporter:"))
+	return &stderr{task: t, to: os.Stderr, prefix: prefix, counts: counts, nameMax: c.nameMax, groupMax: c.groupMax}
 }
 
 // read reads until all processes have closed their standard error.

@@ -112,19 +112,11 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 	if err := c.link(t); err != nil {
 		return err
 	}
-	cut, err := c.splitting("map")
-	if err != nil {
-		return err
-	}
 	child, err := c.start(t, "mapper", c.Mapper, true)
 	if err != nil {
 		return err
 	}
 	var written atomic.Int64
-	enough, err := c.enoughWritten()
-	if err != nil {
-		return err
-	}
 	separator, ignoreKey := []byte(c.get("stream.map.input.field.separator", "\t")), c.ignoresKey()
 	return c.judge(child.run(func(in2 *input) error {
 		skipping := false
@@ -137,7 +129,7 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 			default:
 				err = in2.line(key, separator, value)
 			}
-			if err != nil && written.Load() < enough {
+			if err != nil && written.Load() < int64(c.enough) {
 				return err
 			}
 			skipping = skipping || err != nil
@@ -145,22 +137,8 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 		return in.Err()
 	}, func(line []byte) error {
 		written.Add(1)
-		return put(cut.cut(line))
+		return put(c.mapCut.cut(line))
 	}))
-}
-
-// enoughWritten returns how many records a mapper must have written so that it may leave input unread.
-func (c *compiled) enoughWritten() (int64, error) {
-	const name = "stream.minRecWrittenToEnableSkip_"
-	text := c.get(name, "")
-	if text == "" {
-		return 1<<63 - 1, nil
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		return 0, runtime.Fatal(fmt.Errorf("property %s=%q: must be a whole number", name, text))
-	}
-	return n, nil
 }
 
 // judge accepts an exit code if stream.non.zero.exit.is.failure says so.
@@ -175,33 +153,25 @@ func (c *compiled) ignoresKey() bool {
 	return c.truth("stream.map.input.ignoreKey", c.InputFormat == "" || c.InputFormat == textInput)
 }
 
-// splitting returns how lines of a map's or reduce's command are split.
-func (c *compiled) splitting(of string) (splitting, error) {
-	fields, err := c.number("stream.num."+of+".output.key.fields", 1)
-	return splitting{[]byte(c.get("stream."+of+".output.field.separator", "\t")), fields}, err
-}
-
-// records returns the records of the input format. The key of a line is its offset.
+// records returns the records of the input format. The key of a line is its offset. They are valid until the next one.
 func (c *compiled) records(in *runtime.Split) iter.Seq2[[]byte, []byte] {
 	separator := c.plan.Properties[property.KeyValueSeparator]
 	_, size := utf8.DecodeRuneInString(separator)
 	separator = separator[:size]
 	needsKey := c.mapClass() == identityMapper || !c.ignoresKey()
 	return func(yield func(key, value []byte) bool) {
-		var key []byte
+		var key, value []byte // used again for each record
 		for line, offset := range c.textLines(in) {
-			var more bool
 			switch {
 			case c.InputFormat == keyValueInput:
-				k, v, _ := strings.Cut(line, separator)
-				more = yield([]byte(k), []byte(v))
+				first, rest, _ := strings.Cut(line, separator)
+				key, value = append(key[:0], first...), append(value[:0], rest...)
 			case needsKey:
-				key = strconv.AppendInt(key[:0], offset, 10)
-				more = yield(key, []byte(line))
+				key, value = strconv.AppendInt(key[:0], offset, 10), append(value[:0], line...)
 			default:
-				more = yield(nil, []byte(line))
+				value = append(value[:0], line...)
 			}
-			if !more {
+			if !yield(key, value) {
 				return
 			}
 		}
@@ -258,10 +228,6 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	if err := c.link(t); err != nil {
 		return err
 	}
-	cut, err := c.splitting("reduce")
-	if err != nil {
-		return err
-	}
 	if !in.Next() {
 		if err := in.Err(); err != nil {
 			return err
@@ -273,7 +239,7 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 		return err
 	}
 	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, "reduce", to) }, func(line []byte) error {
-		return put(cut.cut(line))
+		return put(c.reduceCut.cut(line))
 	}))
 }
 
@@ -326,16 +292,12 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 	if err := c.link(t); err != nil {
 		return err
 	}
-	cut, err := c.splitting("reduce")
-	if err != nil {
-		return err
-	}
 	child, err := c.start(t, "combiner", c.Combiner, true)
 	if err != nil {
 		return err
 	}
 	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, "reduce", to) }, func(line []byte) error {
-		return keep(cut.cut(line))
+		return keep(c.reduceCut.cut(line))
 	}))
 	if err != nil {
 		return err

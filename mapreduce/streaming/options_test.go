@@ -1,0 +1,67 @@
+package streaming
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRefused: what cannot be meant is refused by name before the job is submitted.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		options string
+		want    []string
+	}{
+		{"-mapper org.apache.hadoop.mapred.lib.RegexMapper", []string{"-mapper org.apache.hadoop.mapred.lib.RegexMapper", "IdentityMapper"}},
+		{"-mapper cat -reducer org.apache.hadoop.mapred.lib.LongSumReducer", []string{"-reducer org.apache.hadoop.mapred.lib.LongSumReducer", "IdentityReducer, aggregate"}},
+		{"-mapper cat -combiner org.apache.hadoop.mapred.lib.LongSumReducer", []string{"-combiner org.apache.hadoop.mapred.lib.LongSumReducer", "IdentityReducer, aggregate"}},
+		{"-mapper cat -inputformat SequenceFileInputFormat", []string{"-inputformat SequenceFileInputFormat", "TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"}},
+		{"-mapper cat -outputformat com.example.Mine", []string{"-outputformat com.example.Mine", "TextOutputFormat"}},
+		{"-mapper cat -partitioner com.example.Mine", []string{"-partitioner com.example.Mine", "HashPartitioner, KeyFieldBasedPartitioner"}},
+		{"-jobconf mapred.output.key.comparator.class=com.example.Mine -mapper cat", []string{"com.example.Mine", "KeyFieldBasedComparator"}},
+		{"-mapper cat -mapper tac", []string{"-mapper", "cat", "tac", "twice"}},
+		{"-mapper cat -output other", []string{"-output", "twice"}},
+		{"-mapper cat -numReduceTasks 1 -numReduceTasks 2", []string{"-numReduceTasks", "twice"}},
+		{"-mapper cat -numReduceTasks -1", []string{"-numReduceTasks -1"}},
+		{"-mapper cat -io typedbytes", []string{"-io typedbytes is refused"}},
+		{"-mapper ' '", []string{"-mapper: the command is empty"}},
+		{"-jobconf stream.num.map.output.key.fields=two -mapper cat", []string{`stream.num.map.output.key.fields="two"`}},
+		{"-jobconf stream.num.reduce.output.key.fields=-2 -mapper cat", []string{`stream.num.reduce.output.key.fields="-2"`}},
+		{"-jobconf stream.minRecWrittenToEnableSkip_=few -mapper cat", []string{`stream.minRecWrittenToEnableSkip_="few"`}},
+		{"-jobconf mapreduce.job.counters.counter.name.max=few -mapper cat", []string{`mapreduce.job.counters.counter.name.max="few"`}},
+		{"-jobconf stream.jobconf.truncate.limit=few -mapper cat", []string{`stream.jobconf.truncate.limit="few"`}},
+		{"-mappr cat", []string{"-mappr", "-mapper"}},
+	} {
+		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(c.options)...), "/dir")
+		if err == nil {
+			_, _, err = command.Job.Submission(nil, "/dir")
+		}
+		if err == nil {
+			t.Errorf("%s: no error", c.options)
+			continue
+		}
+		for _, text := range c.want {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: no %q in: %v", c.options, text, err)
+			}
+		}
+	}
+}
+
+// TestUnused: Hadoop lets one option win over another in silence; a warning says so.
+func TestUnused(t *testing.T) {
+	for options, want := range map[string]string{
+		"-mapper cat -reducer NONE -numReduceTasks 2":   "property mapreduce.job.reduces=2 has no effect: -reducer NONE wins",
+		"-mapper cat -numReduceTasks 0 -reducer tac":    "-reducer tac has no effect: the job has no reduces",
+		"-mapper cat -reducer NONE -combiner 'uniq -c'": "-combiner uniq -c has no effect: the job has no reduces",
+		"-mapper cat -reducer NONE -numReduceTasks 0":   "",
+	} {
+		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(options)...), "/dir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, warnings, err := command.Job.Submission(nil, "/dir")
+		if got := strings.Join(warnings, "\n"); err != nil || got != want {
+			t.Errorf("%s: %v, %q; want %q", options, err, got, want)
+		}
+	}
+}
