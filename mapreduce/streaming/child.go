@@ -82,7 +82,7 @@ func (c *child) begin() error {
 
 func (c *child) close() { closeAll(c.in, c.out, c.errors) }
 
-// closeAll closes pipes. One that could not be made is nil, whose Close only returns an error.
+// closeAll closes pipes. The Close of a nil one, which could not be made, only returns an error.
 func closeAll(pipes ...*os.File) {
 	for _, f := range pipes {
 		f.Close()
