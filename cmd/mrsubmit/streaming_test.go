@@ -101,6 +101,10 @@ func TestStreamingCommands(t *testing.T) {
 		{name: "invalid UTF-8", mapper: "cat > /dev/null; printf '\\377\\300\\t\\200\\n'", out: "\xff\xc0\t\x80\n"},
 		{name: "10 MB of standard error", mapper: "yes 0123456789abcde | head -n 625000 >&2; cat > /dev/null; echo a", out: "a\t\n"},
 		{name: "10 MB of standard error in one line", mapper: "head -c 10000000 /dev/zero | tr '\\0' x >&2; exit 1", fail: []string{"subprocess failed with code 1", "xxx"}},
+		{name: "a million counters", mapper: `awk 'BEGIN { for (i = 0; i < 1000000; i++) print "reporter:counter:G,n" i ",1" }' >&2; cat > /dev/null`, fail: []string{"at most 120", "mapreduce.job.counters.max"}},
+		{name: "reports that are not UTF-8", mapper: `cat > /dev/null; printf 'reporter:status:\377\nreporter:counter:\377,\300,1\nreporter:counter:a,b\nreporter:\n' >&2; echo a`, out: "a\t\n"},
+		{name: "a large property", mapper: "cat > /dev/null; echo a", properties: []string{"-conf", "large.xml"}, fail: []string{"argument list too long", "stream.jobconf.truncate.limit"}},
+		{name: "a large property, cut", mapper: "cat > /dev/null; echo a", properties: []string{"-D", "stream.jobconf.truncate.limit=1000", "-conf", "large.xml"}, out: "a\t\n"},
 		{name: "a long line, and a process that holds all pipes", mapper: "exec 3<&0; sleep 600 <&3 & head -c 2000000 /dev/zero; wait",
 			properties: []string{"-D", "quern.record.max.bytes=1000000"}, fail: []string{"a line is longer than quern.record.max.bytes=1000000"}},
 	} {
@@ -111,6 +115,7 @@ func TestStreamingCommands(t *testing.T) {
 			}
 			write(t, filepath.Join(dir, "in"), input)
 			write(t, filepath.Join(dir, "mapper"), c.mapper)
+			write(t, filepath.Join(dir, "large.xml"), "<configuration><property><name>a.large</name><value>"+strings.Repeat("x", 200_000)+"</value></property></configuration>")
 			args := append([]string{"-quiet", "-D", "mapreduce.map.maxattempts=1"}, c.properties...)
 			code, stderr := streamed(t, dir, append(args, "-files", "mapper", "-input", "in", "-output", "out", "-mapper", "sh mapper", "-reducer", "cat")...)
 			checkStreamed(t, code, stderr, c.fail)

@@ -75,6 +75,9 @@ func (c *child) begin() error {
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, errW
 	if err := c.cmd.Start(); err != nil {
 		c.close()
+		if errors.Is(err, syscall.E2BIG) {
+			err = fmt.Errorf("%w: the environment has all properties of the job; cut long values with -D %s=1000", err, truncateLimit)
+		}
 		return fmt.Errorf("cannot run the %s %q: %w", c.role, c.command, err)
 	}
 	return nil

@@ -27,6 +27,7 @@ const (
 	comparatorOptions  = "mapreduce.partition.keycomparator.options"
 	keyFieldSeparator  = "mapreduce.map.output.key.field.separator"
 	partitionFields    = "num.key.fields.for.partition"
+	truncateLimit      = "stream.jobconf.truncate.limit"
 	lazyProperty       = "quern.output.lazy"
 )
 
@@ -159,7 +160,7 @@ func (c *compiled) numbers() error {
 		{"stream.num.map.output.key.fields", 1, &c.mapCut.fields},
 		{"stream.num.reduce.output.key.fields", 1, &c.reduceCut.fields},
 		{"stream.minRecWrittenToEnableSkip_", math.MaxInt, &c.enough},
-		{"stream.jobconf.truncate.limit", -1, &c.valueMax},
+		{truncateLimit, -1, &c.valueMax},
 		{runtime.RecordMaxBytes, 0, &c.lineMax},
 		{"mapreduce.job.counters.counter.name.max", 64, &c.nameMax},
 		{"mapreduce.job.counters.group.name.max", 128, &c.groupMax},
