@@ -58,7 +58,6 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 		name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[own], "-"), "-"), "=")
 		known := set.Lookup(name)
 		if known == nil || args[own] == name || name == "D" { // -D is one of Hadoop's generic options
-
 			break
 		}
 		own++
@@ -121,7 +120,7 @@ func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, com
 // uploadFiles uploads local side files, as programs are: by hash, at most once a day.
 func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	staging, err := ownStaging(status)
-	if err != nil || strings.HasPrefix(staging, "file://") { // all machines share local files, or there is one; jobs cannot read the staging directory there
+	if err != nil || strings.HasPrefix(staging, "file://") { // the machines share local files; jobs cannot read this staging directory
 		return err
 	}
 	for name, path := range job.Files {

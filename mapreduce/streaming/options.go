@@ -42,8 +42,8 @@ func refuse(name, reason string) option {
 }
 
 // ignore accepts an option with a note.
-func ignore(name string, value bool, reason string) option {
-	return option{name: name, value: value, set: func(p *parser, _ string) error {
+func ignore(name, reason string) option {
+	return option{name: name, value: true, set: func(p *parser, _ string) error {
 		p.Notes = append(p.Notes, fmt.Sprintf("-%s has no effect: %s", name, reason))
 		return nil
 	}}
@@ -117,8 +117,8 @@ func options() []option {
 		}},
 		refuse("cacheArchive", "Quern does not unpack archives; put the files into a directory, or unpack in the command"),
 		refuse("inputreader", "Quern reads text; the input formats are "+strings.Join(inputFormats.known, ", ")),
-		ignore("mapdebug", true, "the error of a failed attempt has its last lines; see mrsubmit logs"),
-		ignore("reducedebug", true, "the error of a failed attempt has its last lines; see mrsubmit logs"),
+		ignore("mapdebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
+		ignore("reducedebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
 		{name: "verbose", set: nothing}, {name: "debug", set: nothing},
 		{name: "info", set: help}, {name: "help", set: help}, {name: "h", set: help},
 	}

@@ -49,13 +49,13 @@ func (s *stderr) read(from io.Reader) {
 			if end < 0 {
 				break
 			}
-			s.line(buf[begin:begin+end], buf[begin+end:begin+end+1])
+			s.line(buf[begin : begin+end+1])
 			begin += end + 1
 		}
 		n = copy(buf, buf[begin:n])
 		if err != nil || n == len(buf) { // a longer line goes to the log in pieces
 			if n > 0 {
-				s.line(buf[:n], nil)
+				s.line(buf[:n])
 			}
 			n = 0
 		}
@@ -65,21 +65,21 @@ func (s *stderr) read(from io.Reader) {
 	}
 }
 
-// line handles a line, or a piece of a very long one.
-func (s *stderr) line(line, end []byte) {
+// line handles a line with its end, or a piece of a very long one.
+func (s *stderr) line(line []byte) {
 	report, ok := bytes.CutPrefix(line, s.prefix)
-	if ok {
-		if problem := s.report(string(report)); problem != "" {
-			s.log([]byte(fmt.Sprintf("cannot use the line %q: %s", line, problem)), []byte("\n"))
-		}
+	if !ok {
+		s.log(line)
 		return
 	}
-	s.log(line, end)
+	if problem := s.report(string(report)); problem != "" {
+		s.log(fmt.Appendf(nil, "cannot use the line %q: %s\n", bytes.TrimRight(line, "\r\n"), problem))
+	}
 }
 
-func (s *stderr) log(line, end []byte) {
-	s.to.Write(append(line[:len(line):len(line)], end...)) // a log that cannot be written does not fail the attempt
-	if len(line) == 0 {
+func (s *stderr) log(line []byte) {
+	s.to.Write(line) // a log that cannot be written does not fail the attempt
+	if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
 		return
 	}
 	s.tail = append(append(s.tail, line[max(0, len(line)-tailMax):]...), '\n')

@@ -117,28 +117,31 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 		return err
 	}
 	var written atomic.Int64
-	separator, ignoreKey := []byte(c.get("stream.map.input.field.separator", "\t")), c.ignoresKey()
-	return c.judge(child.run(func(in2 *input) error {
-		skipping := false
-		for key, value := range c.records(in) {
-			var err error
-			switch {
-			case skipping:
-			case ignoreKey:
-				err = in2.line(value)
-			default:
-				err = in2.line(key, separator, value)
-			}
-			if err != nil && written.Load() < int64(c.enough) {
-				return err
-			}
-			skipping = skipping || err != nil
-		}
-		return in.Err()
-	}, func(line []byte) error {
+	return c.judge(child.run(func(to *input) error { return c.feedSplit(in, &written, to) }, func(line []byte) error {
 		written.Add(1)
 		return put(c.mapCut.cut(line))
 	}))
+}
+
+// feedSplit writes the records of a split to a command that has written some already. The records that the command need
+// not read are counted all the same.
+func (c *compiled) feedSplit(in *runtime.Split, written *atomic.Int64, to *input) error {
+	separator, ignoreKey, skipping := []byte(c.get("stream.map.input.field.separator", "\t")), c.ignoresKey(), false
+	for key, value := range c.records(in) {
+		var err error
+		switch {
+		case skipping:
+		case ignoreKey:
+			err = to.line(value)
+		default:
+			err = to.line(key, separator, value)
+		}
+		if err != nil && written.Load() < int64(c.enough) {
+			return err
+		}
+		skipping = skipping || err != nil
+	}
+	return in.Err()
 }
 
 // judge accepts an exit code if stream.non.zero.exit.is.failure says so.
@@ -238,7 +241,7 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	if err != nil {
 		return err
 	}
-	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, "reduce", to) }, func(line []byte) error {
+	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, to) }, func(line []byte) error {
 		return put(c.reduceCut.cut(line))
 	}))
 }
@@ -253,8 +256,8 @@ func (c *compiled) reduceNothing(t *runtime.Task) error {
 }
 
 // feedGroup writes sorted records to a command. With begun, in is at its first record.
-func (c *compiled) feedGroup(in runtime.Records, begun bool, of string, to *input) error {
-	separator := []byte(c.get("stream."+of+".input.field.separator", "\t"))
+func (c *compiled) feedGroup(in runtime.Records, begun bool, to *input) error {
+	separator := []byte(c.get("stream.reduce.input.field.separator", "\t"))
 	for begun || in.Next() {
 		begun = false
 		key, value, err := c.loaded(in.Key(), in.Value())
@@ -296,7 +299,7 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 	if err != nil {
 		return err
 	}
-	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, "reduce", to) }, func(line []byte) error {
+	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, to) }, func(line []byte) error {
 		return keep(c.reduceCut.cut(line))
 	}))
 	if err != nil {
