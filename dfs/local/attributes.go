@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -44,10 +43,7 @@ func attributes(path string, info fs.FileInfo) dfs.Attributes {
 	if !info.IsDir() {
 		a.Replicas = 1
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		a.Owner, a.Group = userName(s.Uid), groupName(s.Gid)
-		a.Accessed = accessed(s)
-	}
+	addOwner(&a, info)
 	return a
 }
 
@@ -88,9 +84,6 @@ var groups = &names{known: map[uint32]string{}, lookUp: func(id string) (string,
 	}
 	return g.Name, nil
 }}
-
-func userName(id uint32) string  { return users.of(id) }
-func groupName(id uint32) string { return groups.of(id) }
 
 // SetMode implements dfs.Attributed.
 func (FS) SetMode(name string, mode uint32) error {
@@ -138,7 +131,7 @@ func (FS) Access(name string, write bool) error {
 		mode = mayWrite
 	}
 	return at(name, func(path string) error {
-		if err := syscall.Access(path, mode); err != nil {
+		if err := access(path, mode); err != nil {
 			return &fs.PathError{Op: "access", Path: path, Err: err}
 		}
 		return nil
