@@ -21,6 +21,7 @@ func (r *call) rm(args []string) error {
 		}
 		if err != nil {
 			r.fail(err)
+			continue
 		}
 		for _, p := range all {
 			if p.Attributes == nil && r.flag["f"] {
