@@ -216,18 +216,12 @@ func (t *transfer) move(from, to place) error {
 }
 
 func (t *transfer) copyFile(from, to place) error {
-	if err := t.checksums(from); err != nil {
-		return err
-	}
-	in, err := from.open()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := t.write(in, to); err != nil {
-		return err
-	}
-	return t.keepAttributes(from, to)
+	return t.reading(func(from place, in dfs.File) error {
+		if err := t.write(in, to); err != nil {
+			return err
+		}
+		return t.keepAttributes(from, to)
+	})(from)
 }
 
 // write makes a file: under a temporary name first, as Hadoop does, so that readers see only whole ones.

@@ -232,8 +232,16 @@ func (r *call) expandAll(args []string) (all []place) {
 
 // each calls do for each path of the arguments, and reports errors.
 func (r *call) each(args []string, do func(p place) error) error {
+	return r.eachNew(args, func(p place) error { return r.must(p, do) })
+}
+
+// eachNew calls do as each does, but also for paths that do not exist.
+func (r *call) eachNew(args []string, do func(p place) error) error {
 	for _, p := range r.expandAll(args) {
-		if err := r.must(p, do); err != nil {
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if err := do(p); err != nil {
 			r.fail(err)
 		}
 	}
