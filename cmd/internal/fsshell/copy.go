@@ -101,7 +101,7 @@ func (r *call) mv(args []string) error {
 		return err
 	}
 	t := &transfer{call: r, whole: true, file: func(from, to place) error {
-		if schemeAndAuthority(from.url) != schemeAndAuthority(to.url) {
+		if fileSystem(from.url) != fileSystem(to.url) {
 			return &pathError{from.text, "Does not match target filesystem"}
 		}
 		if to.Attributes != nil {
@@ -113,12 +113,6 @@ func (r *call) mv(args []string) error {
 		return from.files.RenameFile(from.url, to.url)
 	}}
 	return t.run(r.expandAll(args[:len(args)-1]), to)
-}
-
-func schemeAndAuthority(url string) string {
-	scheme, rest, _ := strings.Cut(url, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + authority
 }
 
 // run checks the target as Hadoop does, and transfers each source.
