@@ -9,6 +9,7 @@ import (
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/fsshell"
+	"github.com/quernmr/quern/dfs"
 )
 
 // fsHelp is a function because it lists the commands.
@@ -28,6 +29,9 @@ func (t *tool) fs(ctx context.Context, args []string) int {
 	args, err := t.generic(set, args)
 	if err != nil {
 		return t.exitCode("fs", set, err)
+	}
+	if s.Default, err = dfs.CleanDefault(s.Default); err != nil {
+		return t.exitCode("fs", set, usagef("-fs: %v", err))
 	}
 	s.Files = files()
 	code, err := s.Run(ctx, args)

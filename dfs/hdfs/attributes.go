@@ -1,9 +1,7 @@
 package hdfs
 
 import (
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	client "github.com/colinmarc/hdfs/v2"
@@ -43,25 +41,7 @@ func (f *FS) Attributes(name string) (dfs.Attributes, error) {
 }
 
 // ListAttributes implements dfs.Attributed.
-func (f *FS) ListAttributes(name string) ([]dfs.Attributes, error) {
-	c, path, name, err := f.resolve("list", name)
-	if err != nil {
-		return nil, err
-	}
-	all, err := c.listing(path, false)
-	if err == nil && isFile(all) {
-		err = syscall.ENOTDIR
-	}
-	if err != nil {
-		return nil, failure("list", name, err)
-	}
-	list := make([]dfs.Attributes, len(all))
-	for i, s := range all {
-		list[i] = attributes(dfs.Join(name, string(s.GetPath())), s)
-	}
-	slices.SortFunc(list, func(a, b dfs.Attributes) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
-}
+func (f *FS) ListAttributes(name string) ([]dfs.Attributes, error) { return list(f, name, attributes) }
 
 // change sends an idempotent request for one path.
 func (f *FS) change(op, name, method string, req func(path string) proto.Message) error {

@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -264,7 +265,10 @@ func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus
 // isFile reports whether the listed path is a file.
 func isFile(all []*client.FileStatus) bool { return len(all) == 1 && len(all[0].GetPath()) == 0 }
 
-func (f *FS) List(name string) ([]dfs.Info, error) {
+func (f *FS) List(name string) ([]dfs.Info, error) { return list(f, name, describe) }
+
+// list describes a directory's entries, sorted by name.
+func list[D any](f *FS, name string, describe func(name string, s *client.FileStatus) D) ([]D, error) {
 	c, path, name, err := f.resolve("list", name)
 	if err != nil {
 		return nil, err
@@ -276,12 +280,12 @@ func (f *FS) List(name string) ([]dfs.Info, error) {
 	if err != nil {
 		return nil, failure("list", name, err)
 	}
-	infos := make([]dfs.Info, len(all))
+	slices.SortFunc(all, func(a, b *client.FileStatus) int { return bytes.Compare(a.GetPath(), b.GetPath()) })
+	entries := make([]D, len(all))
 	for i, s := range all {
-		infos[i] = describe(dfs.Join(name, string(s.GetPath())), s)
+		entries[i] = describe(dfs.Join(name, string(s.GetPath())), s)
 	}
-	slices.SortFunc(infos, func(a, b dfs.Info) int { return strings.Compare(a.Name, b.Name) })
-	return infos, nil
+	return entries, nil
 }
 
 func permission(bits uint32) proto.Message { return message("FsPermission", "perm", bits) }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -44,10 +44,7 @@ func attributes(path string, info fs.FileInfo) dfs.Attributes {
 	if !info.IsDir() {
 		a.Replicas = 1
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		a.Owner, a.Group = userName(s.Uid), groupName(s.Gid)
-		a.Accessed = accessed(s)
-	}
+	addOwner(&a, info)
 	return a
 }
 
@@ -89,9 +86,6 @@ var groups = &names{known: map[uint32]string{}, lookUp: func(id string) (string,
 	return g.Name, nil
 }}
 
-func userName(id uint32) string  { return users.of(id) }
-func groupName(id uint32) string { return groups.of(id) }
-
 // SetMode implements dfs.Attributed.
 func (FS) SetMode(name string, mode uint32) error {
 	bits := fs.FileMode(mode & 0o777)
@@ -108,26 +102,44 @@ func (FS) SetTimes(name string, modified, accessed time.Time) error {
 
 // SetOwner implements dfs.Attributed.
 func (FS) SetOwner(name, owner, group string) error {
-	uid, gid := -1, -1
-	if owner != "" {
-		u, err := user.Lookup(owner)
-		if err == nil {
-			uid, err = strconv.Atoi(u.Uid)
-		}
+	uid, err := idOf(owner, func(name string) (string, error) {
+		u, err := user.Lookup(name)
 		if err != nil {
-			return err
+			return "", err
 		}
+		return u.Uid, nil
+	})
+	if err != nil {
+		return err
 	}
-	if group != "" {
-		g, err := user.LookupGroup(group)
-		if err == nil {
-			gid, err = strconv.Atoi(g.Gid)
-		}
+	gid, err := idOf(group, func(name string) (string, error) {
+		g, err := user.LookupGroup(name)
 		if err != nil {
-			return err
+			return "", err
 		}
+		return g.Gid, nil
+	})
+	if err != nil {
+		return err
 	}
 	return at(name, func(path string) error { return os.Chown(path, uid, gid) })
+}
+
+// idOf returns the id of a user or group, and -1 for an empty name. A number without a name is an id, as names.of
+// returns it.
+func idOf(name string, lookUp func(name string) (string, error)) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	number, err := lookUp(name)
+	if err != nil {
+		number = name
+	}
+	id, noNumber := strconv.ParseUint(number, 10, 32)
+	if noNumber != nil {
+		return 0, cmp.Or(err, noNumber)
+	}
+	return int(id), nil
 }
 
 // Access implements dfs.Attributed.
@@ -138,7 +150,7 @@ func (FS) Access(name string, write bool) error {
 		mode = mayWrite
 	}
 	return at(name, func(path string) error {
-		if err := syscall.Access(path, mode); err != nil {
+		if err := access(path, mode); err != nil {
 			return &fs.PathError{Op: "access", Path: path, Err: err}
 		}
 		return nil

@@ -9,19 +9,6 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// eachNew calls do for each path of the arguments, also for those that do not exist.
-func (r *call) eachNew(args []string, do func(p place) error) error {
-	for _, p := range r.expandAll(args) {
-		if r.ctx.Err() != nil {
-			return r.ctx.Err()
-		}
-		if err := do(p); err != nil {
-			r.fail(err)
-		}
-	}
-	return nil
-}
-
 func (r *call) mkdir(args []string) error {
 	return r.eachNew(args, func(p place) error {
 		switch {

@@ -101,7 +101,7 @@ func (r *call) mv(args []string) error {
 		return err
 	}
 	t := &transfer{call: r, whole: true, file: func(from, to place) error {
-		if schemeAndAuthority(from.url) != schemeAndAuthority(to.url) {
+		if fileSystem(from.url) != fileSystem(to.url) {
 			return &pathError{from.text, "Does not match target filesystem"}
 		}
 		if to.Attributes != nil {
@@ -113,12 +113,6 @@ func (r *call) mv(args []string) error {
 		return from.files.RenameFile(from.url, to.url)
 	}}
 	return t.run(r.expandAll(args[:len(args)-1]), to)
-}
-
-func schemeAndAuthority(url string) string {
-	scheme, rest, _ := strings.Cut(url, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + authority
 }
 
 // run checks the target as Hadoop does, and transfers each source.
@@ -216,18 +210,12 @@ func (t *transfer) move(from, to place) error {
 }
 
 func (t *transfer) copyFile(from, to place) error {
-	if err := t.checksums(from); err != nil {
-		return err
-	}
-	in, err := from.open()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := t.write(in, to); err != nil {
-		return err
-	}
-	return t.keepAttributes(from, to)
+	return t.reading(func(from place, in dfs.File) error {
+		if err := t.write(in, to); err != nil {
+			return err
+		}
+		return t.keepAttributes(from, to)
+	})(from)
 }
 
 // write makes a file: under a temporary name first, as Hadoop does, so that readers see only whole ones.

@@ -68,6 +68,20 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestUnknownState: a path that cannot be looked up gives one message, which does not say that it is missing.
+func TestUnknownState(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Symlink("loop", "loop"); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"-rm loop", "-rm -f loop", "-ls loop", "-cat loop", "-mkdir loop"} {
+		_, messages, code := answer(t, strings.Split(command, " "), "")
+		if strings.Count(messages, "\n") != 1 || !strings.Contains(messages, "too many levels of symbolic links") || code != exitFailed {
+			t.Errorf("%s: exit code %d, %q", command, code, messages)
+		}
+	}
+}
+
 // TestTailFollows prints what is appended, until it is interrupted.
 func TestTailFollows(t *testing.T) {
 	t.Chdir(t.TempDir())

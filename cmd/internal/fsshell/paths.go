@@ -17,6 +17,18 @@ type place struct {
 	*dfs.Attributes // nil: it does not exist
 }
 
+// cut splits a URL after its authority. The path begins with a slash.
+func cut(url string) (fileSystem, path string) {
+	scheme, rest, _ := strings.Cut(url, "://")
+	authority, below, _ := strings.Cut(rest, "/")
+	return scheme + "://" + authority, "/" + below
+}
+
+func fileSystem(url string) string {
+	f, _ := cut(url)
+	return f
+}
+
 // url returns the URL of an argument.
 func (r *call) url(arg string) (string, error) {
 	scheme, _, err := dfs.Scheme(arg)
@@ -24,7 +36,7 @@ func (r *call) url(arg string) (string, error) {
 	case err != nil:
 		return "", err
 	case scheme == "" && r.Default != "" && strings.HasPrefix(arg, "/"):
-		arg = schemeAndAuthority(r.Default) + arg
+		arg = fileSystem(r.Default) + arg
 	case scheme == "" && r.Default != "":
 		home, err := r.home()
 		if err != nil {
@@ -152,25 +164,24 @@ func (r *call) expand(arg string) ([]place, error) {
 // shown returns the form of a URL that an argument has.
 func (r *call) shown(arg, url string) string {
 	scheme, rest, _ := dfs.Scheme(arg)
-	_, at, _ := strings.Cut(url, "://")
-	authority, below, _ := strings.Cut(at, "/")
+	files, below := cut(url)
+	_, authority, _ := strings.Cut(files, ":")
 	switch {
-	case scheme != "" && !strings.HasPrefix(rest, "//"+authority+"/"):
-		return scheme + ":///" + below // the argument has no authority
+	case scheme != "" && !strings.HasPrefix(rest, authority+"/"):
+		return scheme + "://" + below // the argument has no authority
 	case scheme != "":
 		return url
 	case strings.HasPrefix(arg, "/"):
-		return "/" + below
+		return below
 	}
 	home, err := r.home()
 	if err != nil {
-		return "/" + below
+		return below
 	}
-	_, at, _ = strings.Cut(home, "://")
-	_, home, _ = strings.Cut(at, "/")
-	relative, err := filepath.Rel("/"+home, "/"+below)
+	_, home = cut(home)
+	relative, err := filepath.Rel(home, below)
 	if err != nil {
-		return "/" + below
+		return below
 	}
 	return filepath.ToSlash(relative)
 }
@@ -212,9 +223,8 @@ func qualified(url string) string {
 
 // isRoot reports whether a path is the top of its file system.
 func (p place) isRoot() bool {
-	_, rest, _ := strings.Cut(p.url, "://")
-	_, below, _ := strings.Cut(rest, "/")
-	return path.Clean("/"+below) == "/"
+	_, below := cut(p.url)
+	return path.Clean(below) == "/"
 }
 
 // expandAll expands the arguments, and reports those that fail.
@@ -232,8 +242,16 @@ func (r *call) expandAll(args []string) (all []place) {
 
 // each calls do for each path of the arguments, and reports errors.
 func (r *call) each(args []string, do func(p place) error) error {
+	return r.eachNew(args, func(p place) error { return r.must(p, do) })
+}
+
+// eachNew calls do as each does, but also for paths that do not exist.
+func (r *call) eachNew(args []string, do func(p place) error) error {
 	for _, p := range r.expandAll(args) {
-		if err := r.must(p, do); err != nil {
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if err := do(p); err != nil {
 			r.fail(err)
 		}
 	}

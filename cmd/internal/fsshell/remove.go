@@ -21,6 +21,7 @@ func (r *call) rm(args []string) error {
 		}
 		if err != nil {
 			r.fail(err)
+			continue
 		}
 		for _, p := range all {
 			if p.Attributes == nil && r.flag["f"] {
@@ -87,8 +88,8 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 	case strings.HasPrefix(top, p.url+"/"):
 		return false, worded("Cannot move \"%s\" to the trash, as it contains the trash. Consider using -skipTrash option", qualified(p.url))
 	}
-	_, path, _ := strings.Cut(strings.TrimPrefix(p.url, schemeAndAuthority(p.url)), "/")
-	to := dfs.Join(top, "Current", path)
+	_, path := cut(p.url)
+	to := dfs.Join(top, "Current", strings.TrimPrefix(path, "/"))
 	if err := dfs.Private(p.files).MkdirAll(dfs.Dir(to)); err != nil {
 		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
 	}

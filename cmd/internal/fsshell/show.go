@@ -2,7 +2,6 @@ package fsshell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -44,9 +43,9 @@ func (r *call) checksums(p place) error {
 	return nil
 }
 
-// cat prints files as they are.
-func (r *call) cat(args []string) error {
-	return r.each(args, func(p place) error {
+// reading returns a function that opens a file, calls do, and closes the file.
+func (r *call) reading(do func(p place, f dfs.File) error) func(p place) error {
+	return func(p place) error {
 		if err := r.checksums(p); err != nil {
 			return err
 		}
@@ -55,8 +54,13 @@ func (r *call) cat(args []string) error {
 			return err
 		}
 		defer f.Close()
-		return r.print(f)
-	})
+		return do(p, f)
+	}
+}
+
+// cat prints files as they are.
+func (r *call) cat(args []string) error {
+	return r.each(args, r.reading(func(_ place, f dfs.File) error { return r.print(f) }))
 }
 
 // print copies to standard output. A bufio.Writer's own ReadFrom would keep errors of reading as its own.
@@ -75,14 +79,7 @@ func (r *call) one(args []string, do func(p place) error) error {
 }
 
 func (r *call) head(args []string) error {
-	return r.one(args, func(p place) error {
-		f, err := p.open()
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return r.print(io.LimitReader(f, kilobyte))
-	})
+	return r.one(args, r.reading(func(_ place, f dfs.File) error { return r.print(io.LimitReader(f, kilobyte)) }))
 }
 
 // tailPause is how long -tail -f waits before it looks again, as in Hadoop.
@@ -139,20 +136,10 @@ func (r *call) printFrom(p place, offset int64) (end int64, err error) {
 
 // text prints files decoded.
 func (r *call) text(args []string) error {
-	return r.each(args, func(p place) error {
-		if err := r.checksums(p); err != nil {
-			return err
+	return r.each(args, r.reading(func(p place, f dfs.File) error {
+		if err := r.decode(p, f); err != nil {
+			return fmt.Errorf("%s: %w", p.text, err)
 		}
-		f, err := p.open()
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		err = r.decode(p, f)
-		var path *pathError
-		if err != nil && !errors.As(err, &path) {
-			err = fmt.Errorf("%s: %w", p.text, err)
-		}
-		return err
-	})
+		return nil
+	}))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
@@ -94,7 +93,7 @@ func appendWritable(dst []byte, class string, data []byte) ([]byte, error) {
 func appendText(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
-		return append(dst, strings.ToValidUTF8(v, "\ufffd")...)
+		return javatext.AppendUTF8(dst, v)
 	case []byte:
 		for i, b := range v {
 			if i > 0 {
