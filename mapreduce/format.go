@@ -29,8 +29,8 @@ type RecordFormat interface {
 // K and values of type V. A method Suffix() string gives the names of its files a suffix.
 type FileFormat[K, V any] interface {
 	Format
-	// Create begins a file. Properties of the task can say how; see [Task.Property]. What the file has follows
-	// from the task's ID and the records: quern.check=true refuses random numbers and times.
+	// Create begins a file. Properties of the task can say how; see [Task.Property]. The same task and
+	// records give the same file: quern.check=true refuses random numbers and times in it.
 	Create(t *Task, file io.Writer) (FileWriter[K, V], error)
 }
 
