@@ -17,7 +17,7 @@ import (
 type prints struct {
 	dir   string // of the cluster
 	to    io.Writer
-	shown map[string]int64 // bytes of each log that have been printed
+	shown map[string]int64 // bytes that attempts have written, by log, up to the last printed line
 	quit  chan struct{}
 	ended chan struct{}
 }
@@ -66,8 +66,8 @@ func (p *prints) copyLog(name string, last bool) {
 		return // it is not there yet, or not a log
 	}
 	defer text.Close()
-	from := p.shown[name]
-	added := make([]byte, max(text.Size()-from, 0))
+	from := text.Find(p.shown[name])
+	added := make([]byte, text.Size()-from)
 	n, err := text.ReadAt(added, from)
 	if added = added[:n]; err != nil && err != io.EOF {
 		return
@@ -75,7 +75,7 @@ func (p *prints) copyLog(name string, last bool) {
 	if !last {
 		added = added[:bytes.LastIndexByte(added, '\n')+1]
 	}
-	p.shown[name] = from + int64(len(added))
+	p.shown[name] = text.End() - (text.Size() - from - int64(len(added)))
 	attempt := filepath.Base(filepath.Dir(name))
 	for line := range bytes.Lines(added) {
 		fmt.Fprintf(p.to, "%s: %s\n", attempt, bytes.TrimSuffix(line, []byte{'\n'}))

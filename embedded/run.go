@@ -47,7 +47,11 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 		return printError(err)
 	}
 	if code == 1 && jobs != nil && cfg.Load == nil {
-		fmt.Fprintln(os.Stderr, "note: to see what attempts print, add -D quern.embedded.output=true; to use a debugger, add -D quern.task.inprocess=true")
+		output := "to see what attempts print, add -D quern.embedded.output=true; "
+		if cfg.Output {
+			output = ""
+		}
+		fmt.Fprintf(os.Stderr, "note: %sto use a debugger, add -D quern.task.inprocess=true\n", output)
 	}
 	return code
 }

@@ -135,7 +135,7 @@ func (d *decoder) bytes(b []byte) []byte {
 	if !d.own || len(b) == 0 {
 		return b[:len(b):len(b)]
 	}
-	return unsafe.Slice(unsafe.StringData(d.string(b)), len(b))
+	return bytesOf(d.string(b))
 }
 
 // derivable is implemented by this package's generic types, which build their codecs.

@@ -29,7 +29,8 @@ type RecordFormat interface {
 // K and values of type V. A method Suffix() string gives the names of its files a suffix.
 type FileFormat[K, V any] interface {
 	Format
-	// Create begins a file. Properties of the task can say how; see [Task.Property].
+	// Create begins a file. Properties of the task can say how; see [Task.Property]. The same task and
+	// records give the same file: quern.check=true refuses random numbers and times in it.
 	Create(t *Task, file io.Writer) (FileWriter[K, V], error)
 }
 

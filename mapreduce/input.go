@@ -220,14 +220,20 @@ func readPair[K, V any](key *codec[K], value *codec[V], kd, vd *decoder, kb, vb 
 // [NewFileInput] for files that are read from beginning to end, and [InputOf] for a format
 // that splits files itself.
 func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, error], paths ...string) Input[R] {
-	return ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (mrruntime.ReadAtCloser, error) { return in.Open(c) }, paths)
+	return ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (io.ReaderAt, io.Closer, error) {
+		f, err := in.Open(c)
+		return f, f, err
+	}, paths)
 }
 
 // NewFileInput is [NewInput] for files that are read from beginning to end: files are not
 // split, and those with the suffix of a codec are decompressed, as for [Lines]. Archives
 // are not refused.
 func NewFileInput[R any](name string, read func(Split, io.Reader) iter.Seq2[R, error], paths ...string) Input[R] {
-	in := ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (io.ReadCloser, error) { return in.Stream(c) }, paths)
+	in := ownInput(name, read, func(in splitReader, c mrruntime.Chunk) (io.Reader, io.Closer, error) {
+		f, err := in.Stream(c)
+		return f, f, err
+	}, paths)
 	in.spec.custom = mrruntime.Whole(true)
 	return in
 }
@@ -250,7 +256,7 @@ func (in Input[R]) Whole() Input[R] {
 }
 
 // ownInput is an input of an author's own format, which reads each piece of a file that open opens.
-func ownInput[F io.Closer, A, R any](name string, read func(Split, A) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, error), paths []string) Input[R] {
+func ownInput[F, R any](name string, read func(Split, F) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, io.Closer, error), paths []string) Input[R] {
 	spec := &inputSpec{format: name, paths: paths}
 	if name == "" || mrruntime.BuiltIn(name) {
 		spec.err = fmt.Errorf("input format %q: the name is empty or taken", name)
@@ -265,18 +271,18 @@ func ownInput[F io.Closer, A, R any](name string, read func(Split, A) iter.Seq2[
 }
 
 // readPieces yields the records of a map's pieces of files.
-func readPieces[F io.Closer, A, R any](t *Task, in splitReader, read func(Split, A) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, error)) iter.Seq[R] {
+func readPieces[F, R any](t *Task, in splitReader, read func(Split, F) iter.Seq2[R, error], open func(splitReader, mrruntime.Chunk) (F, io.Closer, error)) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		for _, c := range in.Chunks() {
-			f, err := open(in, c)
+			f, closer, err := open(in, c)
 			if err != nil {
 				t.fail(err)
 				return
 			}
 			split := splitOf(c)
 			split.task = t
-			more := customRecords(t, in, read(split, any(f).(A)), c.Path, yield)
-			if err := f.Close(); err != nil {
+			more := customRecords(t, in, read(split, f), c.Path, yield)
+			if err := closer.Close(); err != nil {
 				t.fail(fmt.Errorf("close %s: %w", c.Path, err))
 			}
 			if !more || t.err != nil {

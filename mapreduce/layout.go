@@ -46,6 +46,7 @@ type part struct {
 	n      int          // bytes of a partRaw, elements of an array
 	t      reflect.Type // in memory
 	elem   *layout      // of what it contains
+	stride uintptr      // between elements of a slice or array
 	key    *layout      // of a map
 	fields *Fields      // of a partFields
 	maps   *mapScratch  // of a map
@@ -206,9 +207,9 @@ func (b *layoutBuilder) contain(l *layout, p *part, path string) (size int, form
 	case reflect.Pointer:
 		p.elem, l.equal = inner(p.t.Elem(), path), false
 	case reflect.Slice:
-		p.elem = inner(p.t.Elem(), path+"[]")
+		p.elem, p.stride = inner(p.t.Elem(), path+"[]"), p.t.Elem().Size()
 	case reflect.Array:
-		p.n, p.elem = p.t.Len(), inner(p.t.Elem(), path+"[]")
+		p.n, p.elem, p.stride = p.t.Len(), inner(p.t.Elem(), path+"[]"), p.t.Elem().Size()
 	case reflect.Map:
 		if p.key = inner(p.t.Key(), path+"[key]"); err == nil && !p.key.equal {
 			return 0, "", fmt.Errorf("%s[key]: %s cannot be in the key of a map, because different keys would have one encoding: use plain values", path, p.t.Key())

@@ -77,14 +77,13 @@ func (p *part) put(dst []byte, at unsafe.Pointer) []byte {
 		return p.elem.put(append(dst, 1), to)
 	case partArray:
 		for i := range p.n {
-			dst = p.elem.put(dst, unsafe.Add(at, uintptr(i)*p.t.Elem().Size()))
+			dst = p.elem.put(dst, unsafe.Add(at, uintptr(i)*p.stride))
 		}
 		return dst
 	case partSlice:
 		s := (*sliceHeader)(at)
-		size := p.t.Elem().Size()
 		for i := range s.len {
-			dst = p.elem.put(append(dst, 1), unsafe.Add(s.data, uintptr(i)*size))
+			dst = p.elem.put(append(dst, 1), unsafe.Add(s.data, uintptr(i)*p.stride))
 		}
 		return append(dst, 0)
 	case partMap:
@@ -247,7 +246,7 @@ func (p *part) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		return p.elem.get(d, src, to)
 	case partArray:
 		for i := 0; i < p.n && d.err == nil; i++ {
-			src = p.elem.get(d, src, unsafe.Add(at, uintptr(i)*p.t.Elem().Size()))
+			src = p.elem.get(d, src, unsafe.Add(at, uintptr(i)*p.stride))
 		}
 	case partSlice:
 		return p.getSlice(d, src, at)
@@ -283,7 +282,6 @@ func (p *part) getSlice(d *decoder, src []byte, at unsafe.Pointer) []byte {
 	}
 	s := reflect.NewAt(p.t, at).Elem()
 	s.Grow(p.elem.count(src))
-	size := p.t.Elem().Size()
 	data, room := s.UnsafePointer(), s.Cap()
 	n := 0
 	for more && d.err == nil {
@@ -292,7 +290,7 @@ func (p *part) getSlice(d *decoder, src []byte, at unsafe.Pointer) []byte {
 			s.Grow(1)
 			data, room = s.UnsafePointer(), s.Cap()
 		}
-		src = p.elem.get(d, src, unsafe.Add(data, uintptr(n)*size))
+		src = p.elem.get(d, src, unsafe.Add(data, uintptr(n)*p.stride))
 		n++
 		if d.err == nil {
 			more, src = decodeBool(d, src)

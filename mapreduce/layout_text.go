@@ -177,7 +177,7 @@ func (p *part) jsonList(dst []byte, data unsafe.Pointer, n int) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = p.elem.json(dst, unsafe.Add(data, uintptr(i)*p.t.Elem().Size()))
+		dst = p.elem.json(dst, unsafe.Add(data, uintptr(i)*p.stride))
 	}
 	return append(dst, ']')
 }

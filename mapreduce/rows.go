@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unsafe"
 )
 
 // JSONLines reads files with one JSON value per line into R, as json.Unmarshal does: tags json:"name" give the names
@@ -28,7 +27,7 @@ func JSONLines[R any](paths ...string) Input[R] {
 		read: func(t *Task, in splitReader) iter.Seq[R] {
 			return func(yield func(R) bool) {
 				for line := range in.Lines() {
-					text := unsafe.Slice(unsafe.StringData(line), len(line)) // package json does not change it
+					text := bytesOf(line) // package json does not change it
 					if len(bytes.TrimSpace(text)) == 0 {
 						continue
 					}

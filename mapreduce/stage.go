@@ -85,8 +85,10 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 			return err
 		}
 		err = s.run(x)
-		if key := x.g.where(text); err != nil && key != "" {
-			err = fmt.Errorf("%s: %w", key, err)
+		if err != nil {
+			if key := x.g.where(text); key != "" {
+				err = fmt.Errorf("%s: %w", key, err)
+			}
 		}
 		err = x.t.end(x.g.readErr, err)
 		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n - x.g.skipped)

@@ -30,36 +30,38 @@ func WriteBy[K, V any](t *Task, output, name string, k K, v V) {
 
 // namedFiles are an attempt's files of WriteBy.
 type namedFiles struct {
-	pieces map[string]int // completed files, by output and name
-	recent []string       // the open ones, the last written last
-	files  int            // ever made
+	pieces map[[2]string]int // completed files, by output and name
+	recent []namedFile       // the open ones, the last written last
+	files  int               // ever made
+}
+
+type namedFile struct {
+	of   [2]string // output and name
+	file string
 }
 
 // current returns the file for a name, and makes room for it. It returns "" after an error.
 func (n *namedFiles) current(t *Task, output, name string) string {
-	base := output + "-" + name
-	last := len(n.recent) - 1
-	if last >= 0 && n.recent[last] == base {
-		return n.file(base)
+	of, last := [2]string{output, name}, len(n.recent)-1
+	if last >= 0 && n.recent[last].of == of {
+		return n.recent[last].file
 	}
-	if at := slices.Index(n.recent, base); at >= 0 {
-		n.recent = append(slices.Delete(n.recent, at, at+1), base)
-		return n.file(base)
+	if at := slices.IndexFunc(n.recent, func(f namedFile) bool { return f.of == of }); at >= 0 {
+		found := n.recent[at]
+		n.recent = append(slices.Delete(n.recent, at, at+1), found)
+		return found.file
 	}
 	if err := n.admit(t, name); err != nil {
 		t.fail(err)
 		return ""
 	}
-	n.files++
-	n.recent = append(n.recent, base)
-	return n.file(base)
-}
-
-func (n *namedFiles) file(base string) string {
-	if piece := n.pieces[base]; piece > 0 {
-		return fmt.Sprintf("%s.%d", base, piece)
+	file := output + "-" + name
+	if piece := n.pieces[of]; piece > 0 {
+		file = fmt.Sprintf("%s.%d", file, piece)
 	}
-	return base
+	n.files++
+	n.recent = append(n.recent, namedFile{of, file})
+	return file
 }
 
 // admit checks the name of a new file, and completes another one if too many are open.
@@ -79,11 +81,10 @@ func (n *namedFiles) admit(t *Task, name string) error {
 	}
 	oldest := n.recent[0]
 	n.recent = slices.Delete(n.recent, 0, 1)
-	file := n.file(oldest)
-	delete(t.writers, file)
+	delete(t.writers, oldest.file)
 	if n.pieces == nil {
-		n.pieces = make(map[string]int)
+		n.pieces = make(map[[2]string]int)
 	}
-	n.pieces[oldest]++
-	return t.host.CloseOutput(file)
+	n.pieces[oldest.of]++
+	return t.host.CloseOutput(oldest.file)
 }

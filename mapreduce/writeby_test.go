@@ -1,6 +1,7 @@
 package mapreduce_test
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -91,4 +92,37 @@ func checkFails(t *testing.T, job *mapreduce.Job, want string) {
 		}
 	}()
 	mrtest.Print(job, "a\n")
+}
+
+// TestWriteByAgain: what a failed attempt has written, in complete files and in open ones, is not in the output.
+func TestWriteByAgain(t *testing.T) {
+	const names = 100
+	var text strings.Builder
+	for i := range names {
+		fmt.Fprintf(&text, "2026-%03d line%d\n", i, i)
+	}
+	job := mapreduce.MapOnly(mapreduce.MapSplit(mapreduce.Lines(), func(t *mapreduce.Task, lines iter.Seq[string], _ func(string, struct{})) error {
+		for line := range lines {
+			byDay(t, line)
+			if t.Attempt == 0 {
+				mapreduce.WriteBy(t, "days", "first-attempt", line, struct{}{})
+			}
+		}
+		if t.Attempt == 0 {
+			return errors.New("the first attempt fails")
+		}
+		return nil
+	})).Job("again")
+	job.Outputs = []string{"days"}
+	job.Properties = map[string]string{"mapreduce.map.maxattempts": "2"}
+	out := mrtest.RunFiles(t, job, map[string]string{"in": text.String()})
+	for i := range names {
+		name := fmt.Sprintf("days-2026-%03d-m-00000", i)
+		if want := fmt.Sprintf("line%d\n", i); out.Files[name] != want {
+			t.Errorf("file %s has %q, want %q", name, out.Files[name], want)
+		}
+	}
+	if len(out.Files) != names+1 { // and part-m-00000
+		t.Errorf("%d files, want %d", len(out.Files), names+1)
+	}
 }

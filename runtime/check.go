@@ -81,23 +81,25 @@ func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
 	}
 	defer split.close()
 	split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), checkedBytes)
-	code, out := program.Jobs[a.cmd.Index].Maps[split.Input], &checkedRecords{}
-	if a.plan().Reduces == 0 {
-		return a.checkOutputs(n, split, code)
+	out := &checkedRecords{}
+	run := func(to Collector) error {
+		err := protect(func() error { return program.Jobs[a.cmd.Index].Maps[split.Input](a.task, split, to) }, split.Where)
+		return cmp.Or(split.err, err)
 	}
-	err = protect(func() error { return code(a.task, split, out) }, split.Where)
-	if err = cmp.Or(split.err, err); err != nil {
-		return nil, nil, err
+	if a.plan().Reduces > 0 {
+		err = run(out)
+	} else {
+		err = a.checkOutputs(n, out, func() error { return run(nil) })
 	}
 	slices.SortFunc(out.records, checkedRecord.compare)
-	return out.records, split, nil
+	return out.records, split, err
 }
 
 // checkOutputs runs a map that writes the job's output, in the staging directory. The lines of its files are the records.
-func (a *attempt) checkOutputs(n int, split *Split, code MapFunc) (records []checkedRecord, _ *Split, err error) {
+func (a *attempt) checkOutputs(n int, lines *checkedRecords, run func() error) (err error) {
 	dir := dfs.Join(a.sub.Staging, a.id().Task.Job.String(), fmt.Sprintf("check%d.%s", n, a.id()))
 	if err := mkdir(a.staging, dir); err != nil {
-		return nil, nil, err
+		return err
 	}
 	task := wire.TaskID{Job: a.id().Task.Job, Kind: wire.Map}
 	out := &outputs{fs: a.staging, dir: dir, task: task, pulse: &a.task.pulse, files: make(map[string]*Output)}
@@ -106,24 +108,24 @@ func (a *attempt) checkOutputs(n int, split *Split, code MapFunc) (records []che
 		a.task.outputs = nil
 		err = errors.Join(err, out.abort(), a.staging.RemoveAll(dir))
 	}()
-	err = protect(func() error { return code(a.task, split, nil) }, split.Where)
-	if err = cmp.Or(split.err, err); err != nil {
-		return nil, nil, err
+	if err := run(); err != nil {
+		return err
 	}
 	if err := out.close(); err != nil {
-		return nil, nil, err
+		return err
 	}
 	for _, file := range out.sorted() {
 		content, err := readAll(a.staging, dfs.Join(dir, file.name), checkedOutput)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		for line := range bytes.Lines(content) {
-			records = append(records, checkedRecord{key: file.name, value: string(line)})
+			if err := lines.Collect(0, []byte(file.name), line); err != nil {
+				return err
+			}
 		}
 	}
-	slices.SortFunc(records, checkedRecord.compare)
-	return records, split, nil
+	return nil
 }
 
 // differs describes the first record in which two sorted outputs differ; "": there is none. Without text the

@@ -26,6 +26,7 @@ package avro
 
 import (
 	"bufio"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -121,7 +122,7 @@ func (*Format[K, V, R]) Name() string { return Name }
 // Suffix is that of the files' names.
 func (*Format[K, V, R]) Suffix() string { return avrofile.Suffix }
 
-// Create begins a file.
+// Create begins a file. Its sync marker follows from the task, so that each attempt writes the same bytes.
 func (f *Format[K, V, R]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.FileWriter[K, V], error) {
 	if f.err != nil {
 		return nil, fmt.Errorf("derive the schema of the output: %w", f.err)
@@ -130,7 +131,7 @@ func (f *Format[K, V, R]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.F
 	if err != nil {
 		return nil, err
 	}
-	o.Metadata = f.Metadata
+	o.Metadata, o.Sync = f.Metadata, md5.Sum([]byte(t.ID))
 	buffer := bufio.NewWriterSize(file, 256<<10)
 	w, err := avrofile.NewWriter(buffer, f.schema, o)
 	return &writer[K, V, R]{Format: f, file: w, buffer: buffer}, err

@@ -269,3 +269,17 @@ func (f *failing) Error(args ...any) {
 		f.err = errors.New(fmt.Sprint(args...))
 	}
 }
+
+// TestCheck: files of a map-only job are the same for each run of the map, so that quern.check finds no difference.
+func TestCheck(t *testing.T) {
+	job := mapreduce.MapOnly(mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+		emit(line, 1)
+		return nil
+	})).Job("check")
+	job.Format = Output(pointSchema, func(name string, x int64) point { return point{Name: name, X: x} })
+	job.Properties = map[string]string{"quern.check": "true"}
+	out := mrtest.RunFiles(t, job, map[string]string{"in": "a\nb\n"})
+	if got, _ := show[point](t, out.Files["part-m-00000.avro"]); len(got) != 2 {
+		t.Errorf("records %q", got)
+	}
+}

@@ -20,6 +20,7 @@ package sequence
 
 import (
 	"bufio"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -123,9 +124,9 @@ func Output[K, V any](key writable.Class[K], value writable.Class[V]) *Format[K,
 
 func (*Format[K, V]) Name() string { return Name }
 
-// Create begins a file.
+// Create begins a file. Its sync marker follows from the task, so that each attempt writes the same bytes.
 func (f *Format[K, V]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.FileWriter[K, V], error) {
-	o := sequencefile.Options{Header: sequencefile.Header{KeyClass: f.key.Name, ValueClass: f.value.Name, Metadata: f.Metadata}, BlockSize: int(number(t.Property(blockSize)))}
+	o := sequencefile.Options{Header: sequencefile.Header{KeyClass: f.key.Name, ValueClass: f.value.Name, Metadata: f.Metadata}, BlockSize: int(number(t.Property(blockSize))), Sync: md5.Sum([]byte(t.ID))}
 	if f.key.Name == "" || f.value.Name == "" {
 		return nil, errors.New("a class of a SequenceFile has no name")
 	}

@@ -32,7 +32,7 @@ func TestShownAndKept(t *testing.T) {
 		t.Fatalf("exit %d:\n%s", o.exit, o.stderr)
 	}
 	shown := regexp.MustCompile(`(?m)^attempt_\d+_0001_m_000000_100[01]: deliberate exit$`)
-	if n := len(shown.FindAllString(o.stderr, -1)); n != 2 || !strings.Contains(o.stderr, "-D quern.task.inprocess=true") {
+	if n := len(shown.FindAllString(o.stderr, -1)); n != 2 || !strings.Contains(o.stderr, "-D quern.task.inprocess=true") || strings.Contains(o.stderr, "add -D quern.embedded.output=true") {
 		t.Errorf("%d lines of two attempts are shown, or no hint:\n%s", n, o.stderr)
 	}
 	path := kept(t, o)
