@@ -128,6 +128,30 @@ func TestRefusedFlags(t *testing.T) {
 	}
 }
 
+// TestRecoverRefused: recover refuses what it cannot use, and names it.
+func TestRecoverRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args, want string
+		usage      bool
+	}{
+		{"-data " + dir, "recover: -data, -id and -raft are needed", true},
+		{"-data " + dir + " -id a -raft b", "recover: -raft: address b: missing port", true},
+		{"-data " + dir + " -id a -raft b:1 c", `unexpected argument "c"`, true},
+		{"-datadir " + dir, "flag provided but not defined: -datadir", true},
+		{"-data " + dir + " -id a -raft b:1", dir, false},
+	} {
+		err := run(t.Context(), append([]string{"recover"}, strings.Fields(c.args)...), daemon.Output{})
+		if err == nil || errors.Is(err, daemon.ErrUsage) != c.usage || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.args, err, c.want)
+		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"recover", "-h"}, daemon.Output{Stdout: &help}); !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(help.String(), "usage: jobtracker recover -data DIR") {
+		t.Errorf("-h: %v, %q", err, help.String())
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
@@ -17,27 +15,20 @@ const (
 	recoverHelp     = `Makes a stopped job tracker the only voter of a cluster that has lost most of its job trackers
 for good. Choose the job tracker with the newest log: docs/running-a-cluster.md says how to find
 it. Give its -data, its -id and its advertised -raft address, then start it. Start other job
-trackers with empty directories, never with their old ones.`
+trackers with empty directories, never with their old ones.
+`
 )
 
 // recoverLog makes a stopped job tracker the only voter.
 func recoverLog(args []string, out daemon.Output) error {
 	set := flag.NewFlagSet("jobtracker "+recoverCommand, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	data := set.String("data", "", "-data `directory` of the job tracker")
 	id := set.String("id", "", "-id `name` of the job tracker")
 	addr := set.String("raft", "", "advertised -raft `address` of the job tracker, host:port")
-	switch err := set.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out.Stdout, "usage: %s\n\n%s\n\n", recoverSynopsis, recoverHelp)
-		set.SetOutput(out.Stdout)
-		set.PrintDefaults()
+	if err := daemon.ParseCommand(set, args, out, recoverSynopsis, recoverHelp); err != nil {
 		return err
-	case err != nil:
-		return daemon.Usagef("%s: %v", recoverCommand, err)
-	case set.NArg() > 0:
-		return daemon.Usagef("%s: unexpected argument %q", recoverCommand, set.Arg(0))
-	case *data == "" || *id == "" || *addr == "":
+	}
+	if *data == "" || *id == "" || *addr == "" {
 		return daemon.Usagef("%s: -data, -id and -raft are needed", recoverCommand)
 	}
 	if _, _, err := net.SplitHostPort(*addr); err != nil {

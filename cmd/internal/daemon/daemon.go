@@ -100,13 +100,20 @@ func Main(name string, run Run) int {
 	}
 }
 
-// Parse parses flags, and refuses other arguments. For -h it prints about and the flags, and
-// returns flag.ErrHelp.
+// Parse parses the flags of a daemon, as ParseCommand does.
 func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
+	name := set.Name()
+	usage := fmt.Sprintf("%s [flags]\n       %s %s\n       %s -version", name, name, healthSynopsis, name)
+	return ParseCommand(set, args, out, usage, about)
+}
+
+// ParseCommand parses flags, and refuses other arguments. For -h it prints usage, about and the flags, and
+// returns flag.ErrHelp.
+func ParseCommand(set *flag.FlagSet, args []string, out Output, usage, about string) error {
 	set.SetOutput(io.Discard)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out.Stdout, "usage: %s [flags]\n       %s %s\n       %s -version\n\n%s\n", set.Name(), set.Name(), healthSynopsis, set.Name(), about)
+		fmt.Fprintf(out.Stdout, "usage: %s\n\n%s\n", usage, about)
 		set.SetOutput(out.Stdout)
 		set.PrintDefaults()
 		return err
