@@ -1,17 +1,15 @@
 package avro
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/avrofile"
+	"github.com/quernmr/quern/formats/internal/failed"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
@@ -222,7 +220,7 @@ func TestRefused(t *testing.T) {
 		"property":    {copying(map[string]string{"avro.schema.output.key": "{}"}), map[string]string{"a": good}, []string{"avro.schema.output.key", "formats/avro"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := run(t, c.job, c.files)
+			err := failed.Run(t, c.job, c.files)
 			for _, word := range c.words {
 				if err == nil || !strings.Contains(err.Error(), word) {
 					t.Errorf("%v, want %q", err, word)
@@ -236,38 +234,6 @@ func reserved() mapreduce.Format {
 	f := Output(nil, func(word string, n int) point { return point{} })
 	f.Metadata = map[string]string{"avro.x": ""}
 	return f
-}
-
-// run runs a job that must fail, and returns its error.
-func run(t *testing.T, job *mapreduce.Job, files map[string]string) error {
-	t.Helper()
-	f := &failing{TB: t}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		mrtest.RunFiles(f, job, files)
-	}()
-	<-done
-	return f.err
-}
-
-// failing keeps the first failure of a test.
-type failing struct {
-	testing.TB
-	err error
-}
-
-func (f *failing) Context() context.Context { return f.TB.Context() }
-
-func (f *failing) Fatal(args ...any) {
-	f.Error(args...)
-	runtime.Goexit()
-}
-
-func (f *failing) Error(args ...any) {
-	if f.err == nil {
-		f.err = errors.New(fmt.Sprint(args...))
-	}
 }
 
 // TestCheck: files of a map-only job are the same for each run of the map, so that quern.check finds no difference.

@@ -1,16 +1,14 @@
 package sequence_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/formats/internal/failed"
 	"github.com/quernmr/quern/formats/sequence"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
@@ -124,7 +122,7 @@ func TestRefused(t *testing.T) {
 		"truncated": {hadoopFile(t, "texts-none.seq")[:1000], []string{"ends too early"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := run(t, copied(writable.Text, writable.Text, nil), c.input)
+			err := failed.Run(t, copied(writable.Text, writable.Text, nil), map[string]string{"a": c.input})
 			for _, word := range append(c.words, "/a") {
 				if err == nil || !strings.Contains(err.Error(), word) {
 					t.Errorf("%v, want %q", err, word)
@@ -135,40 +133,8 @@ func TestRefused(t *testing.T) {
 	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int)) error { return nil })
 	job := mapreduce.Sort(lines).Job("x")
 	job.Format = sequence.Output(writable.Text, writable.Long)
-	if err := run(t, job, ""); err == nil || !strings.Contains(err.Error(), "format sequencefile (*sequence.Format[string,int64]) does not write records of string and int") {
+	if err := failed.Run(t, job, map[string]string{"a": ""}); err == nil || !strings.Contains(err.Error(), "format sequencefile (*sequence.Format[string,int64]) does not write records of string and int") {
 		t.Errorf("a format of other types: %v", err)
-	}
-}
-
-// run runs a job that must fail, and returns its error.
-func run(t *testing.T, job *mapreduce.Job, input string) error {
-	t.Helper()
-	f := &failing{TB: t}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		mrtest.RunFiles(f, job, map[string]string{"a": input})
-	}()
-	<-done
-	return f.err
-}
-
-// failing keeps the first failure of a test.
-type failing struct {
-	testing.TB
-	err error
-}
-
-func (f *failing) Context() context.Context { return f.TB.Context() }
-
-func (f *failing) Fatal(args ...any) {
-	f.Error(args...)
-	runtime.Goexit()
-}
-
-func (f *failing) Error(args ...any) {
-	if f.err == nil {
-		f.err = errors.New(fmt.Sprint(args...))
 	}
 }
 
