@@ -9,7 +9,7 @@ import (
 )
 
 // KeyFile is a format of files with sorted keys, the first ones of all partitions but the first. Package
-// formats/sequence has the format of Hadoop's partition files.
+// formats/sequence has the format of Hadoop's partition files. Read marks errors of the content with [BadInput].
 type KeyFile[K any] interface {
 	Read(file io.ReaderAt, size int64) iter.Seq2[K, error]
 	Write(w io.Writer, keys []K) error
@@ -42,16 +42,19 @@ func (p shaped[K, V]) ranges() *mrruntime.Ranges {
 		return nil
 	}
 	return &mrruntime.Ranges{
-		Read: func(file io.ReaderAt, size int64) (cuts [][]byte, err error) {
-			c := p.shape.key()
-			for key, err := range p.keyFile.Read(file, size) {
-				if err != nil {
-					return nil, err
+		Read: func(file io.ReaderAt, size int64) iter.Seq2[[]byte, error] {
+			return func(yield func([]byte, error) bool) {
+				c := p.shape.key()
+				for key, err := range p.keyFile.Read(file, size) {
+					var cut []byte
+					if err == nil {
+						cut = c.encode(&cut, key)
+					}
+					if !yield(cut, err) {
+						return
+					}
 				}
-				var cut []byte
-				cuts = append(cuts, c.encode(&cut, key))
 			}
-			return cuts, nil
 		},
 		Write: func(w io.Writer, cuts [][]byte) error {
 			c, keys := p.shape.key(), make([]K, len(cuts))

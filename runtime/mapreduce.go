@@ -99,10 +99,13 @@ func (a *attempt) countInput(split *Split) {
 }
 
 // hadoopSplitBytes returns the size of Hadoop's descriptions of splits: of each a Text with the class, a Text with
-// the path, and two longs. A Text begins with its length, a vint.
+// the path, and two longs. A Text begins with its length, a vint. A split without a file has none.
 func hadoopSplitBytes(chunks []Chunk) (size int64) {
 	const class = "org.apache.hadoop.mapreduce.lib.input.FileSplit"
 	for _, c := range chunks {
+		if c.Path == "" {
+			continue
+		}
 		scheme, path, _ := strings.Cut(c.Path, "://")
 		n := len(scheme) + len(":") + len(path) // an authority follows two slashes, an absolute path none
 		if !strings.HasPrefix(path, "/") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/quernmr/quern/dfs"
 )
@@ -17,7 +18,7 @@ const (
 
 // Ranges reads and writes the cuts of a total order in files of another program.
 type Ranges struct {
-	Read  func(file io.ReaderAt, size int64) (cuts [][]byte, err error)
+	Read  func(file io.ReaderAt, size int64) iter.Seq2[[]byte, error]
 	Write func(w io.Writer, cuts [][]byte) error
 }
 
@@ -47,15 +48,28 @@ func (a *attempt) readRanges(name string) ([][]byte, error) {
 		return nil, fmt.Errorf("property %s: %w", RangesPath, inputError(err))
 	}
 	defer file.Close()
-	cuts, err := a.job.Ranges.Read(file, file.Info().Size)
-	if err == nil && len(cuts) != a.plan().Reduces-1 {
-		err = fmt.Errorf("it has the ranges of %d reduces, and the job %d", len(cuts)+1, a.plan().Reduces)
-	}
-	if err == nil {
-		err = checkAscending(cuts)
-	}
+	cuts, err := readCuts(a.job.Ranges.Read(file, file.Info().Size), a.plan().Reduces)
 	if err != nil {
-		return nil, fmt.Errorf("property %s: %w", RangesPath, inputError(fmt.Errorf("%w: %s: %w", ErrInput, name, err)))
+		return nil, fmt.Errorf("property %s: %w", RangesPath, inputError(fmt.Errorf("%s: %w", name, err)))
+	}
+	return cuts, nil
+}
+
+// readCuts collects the cuts of a number of reduces, and at most one more.
+func readCuts(read iter.Seq2[[]byte, error], reduces int) (cuts [][]byte, err error) {
+	for cut, err := range read {
+		if err != nil {
+			return nil, err
+		}
+		if cuts = append(cuts, cut); len(cuts) == reduces {
+			return nil, BadInput(fmt.Errorf("it has the ranges of more than %d reduces, as many as the job has", reduces))
+		}
+	}
+	if len(cuts) != reduces-1 {
+		return nil, BadInput(fmt.Errorf("it has the ranges of %d reduces, and the job %d", len(cuts)+1, reduces))
+	}
+	if err := checkAscending(cuts); err != nil {
+		return nil, BadInput(err)
 	}
 	return cuts, nil
 }

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 
@@ -13,12 +15,15 @@ import (
 
 // lineRanges is a format of files of ranges: a line for each.
 var lineRanges = &Ranges{
-	Read: func(file io.ReaderAt, size int64) (cuts [][]byte, err error) {
-		text, err := io.ReadAll(io.NewSectionReader(file, 0, size))
-		for line := range strings.Lines(string(text)) {
-			cuts = append(cuts, []byte(strings.TrimSuffix(line, "\n")))
+	Read: func(file io.ReaderAt, size int64) iter.Seq2[[]byte, error] {
+		return func(yield func([]byte, error) bool) {
+			lines := bufio.NewScanner(io.NewSectionReader(file, 0, size))
+			for lines.Scan() && yield(bytes.Clone(lines.Bytes()), nil) {
+			}
+			if lines.Err() != nil {
+				yield(nil, lines.Err())
+			}
 		}
-		return cuts, err
 	},
 	Write: func(w io.Writer, cuts [][]byte) error {
 		_, err := w.Write(append(bytes.Join(cuts, []byte("\n")), '\n'))
@@ -29,7 +34,7 @@ var lineRanges = &Ranges{
 // rangesAttempt returns a setup attempt of a job with properties.
 func rangesAttempt(t *testing.T, reduces int, properties map[string]string) *attempt {
 	f := mem.New(1)
-	for name, text := range map[string]string{"good": "b\nd\n", "equal": "b\nb\n", "falling": "d\nb\n", "short": "b\n"} {
+	for name, text := range map[string]string{"good": "b\nd\n", "equal": "b\nb\n", "falling": "d\nb\n", "short": "b\n", "more": "b\nc\nd\n"} {
 		putFile(f, "mem://t/"+name, []byte(text))
 	}
 	return &attempt{fs: f, tree: newTree(f), job: &Job{Ranges: lineRanges}, cmd: &wire.Run{Attempt: testAttempt(wire.Setup, 0, 0)},
@@ -41,6 +46,7 @@ func TestReadRanges(t *testing.T) {
 	for name, want := range map[string]string{
 		"good": "", "equal": "key 2 is not greater than key 1", "falling": "key 2 is not greater than key 1",
 		"short": "ranges of 2 reduces, and the job 3", "missing": "mem://t/missing",
+		"more": "ranges of more than 3 reduces",
 	} {
 		cuts, err := rangesAttempt(t, 3, map[string]string{RangesPath: "mem://t/" + name}).cuts()
 		if want == "" {
@@ -57,6 +63,23 @@ func TestReadRanges(t *testing.T) {
 	a.job.Ranges = nil
 	if _, err := a.cuts(); !isFatal(err) {
 		t.Errorf("a job without a format of files: %v", err)
+	}
+}
+
+// TestReadRangesStops: an error of reading may pass, and a file with too many keys is not read to its end.
+func TestReadRangesStops(t *testing.T) {
+	a, reads := rangesAttempt(t, 3, map[string]string{RangesPath: "mem://t/good"}), 0
+	reset := errors.New("connection reset")
+	for _, failure := range []error{reset, nil} {
+		a.job.Ranges = &Ranges{Read: func(io.ReaderAt, int64) iter.Seq2[[]byte, error] {
+			return func(yield func([]byte, error) bool) {
+				for reads = 1; yield([]byte{byte(reads)}, failure) && reads < 1000; reads++ {
+				}
+			}
+		}}
+		if _, err := a.cuts(); err == nil || errors.Is(err, reset) != (failure != nil) || isFatal(err) != (failure == nil) || reads > 3 {
+			t.Errorf("failure %v: %v after %d keys", failure, err, reads)
+		}
 	}
 }
 

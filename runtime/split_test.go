@@ -442,6 +442,9 @@ func TestHadoopSplitBytes(t *testing.T) {
 			t.Errorf("%.20s of %d bytes: %d, want %d", path, len(path), got, want)
 		}
 	}
+	if got := hadoopSplitBytes([]Chunk{{Offset: 3}}); got != 0 {
+		t.Errorf("a split of an input without files: %d", got)
+	}
 	if got := hadoopSplitBytes([]Chunk{{Path: "file:///a"}, {Path: "file:///b"}}); got != 2*72 {
 		t.Errorf("two files in a split: %d", got)
 	}

@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/compression"
@@ -157,7 +155,7 @@ func (b *bench) measure(all []variant, same bool) error {
 	var runs []func() (time.Duration, error)
 	for i, v := range all {
 		runs = append(runs, func() (time.Duration, error) {
-			took, err := b.once(v.job)
+			took, err := testbed.TimedAgain(b.Ctx, v.job, b.Path("out"))
 			if err != nil {
 				return 0, err
 			}
@@ -185,15 +183,6 @@ func (b *bench) measure(all []variant, same bool) error {
 		testbed.Row(v.name, testbed.Speed(b.Bytes, took), testbed.Speed(b.Bytes, base), testbed.Ratio(took, base), share)
 	}
 	return nil
-}
-
-// once runs a copy of a job from a clean start and times its whole process.
-func (b *bench) once(job *exec.Cmd) (time.Duration, error) {
-	if err := os.RemoveAll(b.Path("out")); err != nil {
-		return 0, err
-	}
-	unix.Sync() // exclude the dirty pages of earlier runs
-	return testbed.Timed(exec.CommandContext(b.Ctx, job.Path, job.Args[1:]...))
 }
 
 // same keeps the first job's output, and compares the output of the others with it.

@@ -12,8 +12,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
@@ -103,8 +101,10 @@ func (b *bench) words(in, program, format, target string) error {
 	if err := testbed.WarmCache(b.Path(in)); err != nil {
 		return err
 	}
-	ours := b.quern(program, in, "out-quern", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
-	times, err := testbed.Alternate(0, b.Runs, b.timed(ours, "out-quern"), b.timed(b.hadoop(in, "out-hadoop", format), "out-hadoop"))
+	ours, theirs := b.quern(program, in, "out-quern", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)), b.hadoop(in, "out-hadoop", format)
+	times, err := testbed.Alternate(0, b.Runs,
+		func() (time.Duration, error) { return testbed.TimedAgain(b.Ctx, ours, b.Path("out-quern")) },
+		func() (time.Duration, error) { return testbed.TimedAgain(b.Ctx, theirs, b.Path("out-hadoop")) })
 	if err != nil {
 		return err
 	}
@@ -114,17 +114,6 @@ func (b *bench) words(in, program, format, target string) error {
 	quern, peer := testbed.Median(times[0]), testbed.Median(times[1])
 	testbed.Row(program+" of "+in, testbed.Speed(b.Bytes, quern), testbed.Speed(b.Bytes, peer), testbed.Ratio(peer, quern), target)
 	return nil
-}
-
-// timed times a copy of a whole process from a clean start.
-func (b *bench) timed(job *exec.Cmd, out string) func() (time.Duration, error) {
-	return func() (time.Duration, error) {
-		if err := os.RemoveAll(b.Path(out)); err != nil {
-			return 0, err
-		}
-		unix.Sync() // exclude the dirty pages of earlier runs
-		return testbed.Timed(exec.CommandContext(b.Ctx, job.Path, job.Args[1:]...))
-	}
 }
 
 // same compares the part files.

@@ -19,8 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
 )
@@ -196,15 +194,7 @@ func (b *bench) once(cmd *exec.Cmd) func() (time.Duration, error) {
 	if slices.Contains(cmd.Args, b.Path("out")) {
 		output = b.Path("out")
 	}
-	return func() (time.Duration, error) {
-		again := exec.CommandContext(b.Ctx, cmd.Path, cmd.Args[1:]...)
-		again.Env = cmd.Env
-		if err := os.RemoveAll(output); err != nil {
-			return 0, err
-		}
-		unix.Sync() // exclude the dirty pages of earlier runs
-		return testbed.Timed(again)
-	}
+	return func() (time.Duration, error) { return testbed.TimedAgain(b.Ctx, cmd, output) }
 }
 
 // sameOutput compares our parts, joined in order, with the peer's file byte by byte. With

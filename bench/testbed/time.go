@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Timed runs a command and returns the time of its whole process.
@@ -19,6 +21,17 @@ func Timed(cmd *exec.Cmd) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
 	}
 	return time.Since(began), nil
+}
+
+// TimedAgain is Timed of a copy of the command from a clean start: without its output directory.
+func TimedAgain(ctx context.Context, cmd *exec.Cmd, output string) (time.Duration, error) {
+	if err := os.RemoveAll(output); err != nil {
+		return 0, err
+	}
+	again := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
+	again.Env = cmd.Env
+	unix.Sync() // exclude the dirty pages of earlier runs
+	return Timed(again)
 }
 
 // Alternate runs several measurements alternately, A B A B …, and returns the figures of each. It

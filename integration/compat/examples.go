@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -154,18 +153,12 @@ func (e exampleJobs) damage(dir string) error {
 
 // compile returns a function that runs examples in Hadoop and returns their exit codes.
 func (e exampleJobs) compile(ctx context.Context, dir string) (func([]exampleRun) (map[string]string, error), error) {
-	const group = "org.apache.hadoop:hadoop-"
-	jars, err := minicluster.Classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"mapreduce-examples:", group+"yarn-api:", group+"yarn-common:")
+	if err := os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666); err != nil {
+		return nil, err
+	}
+	java, err := compiled(ctx, dir, "HadoopExamples", hadoopExamples, jobArtifacts("mapreduce-examples")...)
 	if err != nil {
 		return nil, err
-	}
-	source := filepath.Join(dir, "HadoopExamples.java")
-	logging := []byte("log4j.rootLogger=OFF\n")
-	if err := errors.Join(os.WriteFile(source, hadoopExamples, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), logging, 0o666)); err != nil {
-		return nil, err
-	}
-	if out, err := exec.CommandContext(ctx, "javac", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile HadoopExamples.java: %w\n%s", err, out)
 	}
 	return func(runs []exampleRun) (map[string]string, error) {
 		var in strings.Builder
@@ -173,14 +166,12 @@ func (e exampleJobs) compile(ctx context.Context, dir string) (func([]exampleRun
 			line := strings.Join(append([]string{r.name, r.tool}, r.args...), "\t")
 			in.WriteString(strings.ReplaceAll(line, "\tOUT", "\t"+r.name+".out") + "\n")
 		}
-		cmd := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", dir+":"+jars, "HadoopExamples")
-		var stdout, stderr bytes.Buffer
-		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, strings.NewReader(in.String()), &stdout, &stderr
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("run HadoopExamples: %w\n%s", err, stderr.Bytes())
+		printed, err := java(in.String())
+		if err != nil {
+			return nil, err
 		}
 		codes := make(map[string]string)
-		for line := range strings.Lines(stdout.String()) {
+		for line := range strings.Lines(printed) {
 			name, code, _ := strings.Cut(strings.TrimSpace(line), " ")
 			codes[name] = code
 		}

@@ -82,7 +82,19 @@ func (f files) compared(ctx context.Context) (a answers, err error) {
 	return a, f.readByHadoop(ctx, java, &a)
 }
 
-// compiled returns a function that runs a Java class of a source file with an input and arguments. dir is for its files.
+// logging is a log4j.properties that turns Hadoop's log off.
+const logging = "log4j.rootLogger=OFF\n"
+
+// jobArtifacts are the jars that Hadoop's local runner needs, for compiled.
+func jobArtifacts(more ...string) []string {
+	names := append([]string{"mapreduce-client-core", "mapreduce-client-common", "mapreduce-client-jobclient", "yarn-api", "yarn-common"}, more...)
+	for i, name := range names {
+		names[i] = "org.apache.hadoop:hadoop-" + name + ":"
+	}
+	return names
+}
+
+// compiled returns a function that runs a Java class of a source file with an input and arguments, in dir.
 func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
 	jars, err := minicluster.Classpath(ctx, artifacts...)
 	if err != nil {
@@ -98,7 +110,7 @@ func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...
 	return func(stdin string, args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", dir + ":" + jars, class}, args...)...)
 		var stdout, stderr bytes.Buffer
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, strings.NewReader(stdin), &stdout, &stderr
 		if err := cmd.Run(); err != nil {
 			return "", fmt.Errorf("run %s %s: %w\n%s", class, strings.Join(args, " "), err, stderr.Bytes())
 		}

@@ -8,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-
-	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopHabits.java
@@ -31,24 +28,18 @@ const (
 )
 
 func (h habits) recorded(ctx context.Context) (a answers, err error) {
-	const group = "org.apache.hadoop:hadoop-"
-	jars, err := minicluster.Classpath(ctx, group+"mapreduce-client-core:", group+"mapreduce-client-common:", group+"mapreduce-client-jobclient:", group+"yarn-api:", group+"yarn-common:")
-	if err != nil {
-		return a, err
-	}
 	input, err := os.ReadFile(jobsInput)
 	if err != nil {
 		return a, err
 	}
 	dir := filepath.Join(h.dir, "habits")
-	source := filepath.Join(dir, "HadoopHabits.java")
-	err = errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(source, hadoopHabits, 0o666), os.WriteFile(filepath.Join(dir, "in"), input, 0o666),
-		os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte("log4j.rootLogger=OFF\n"), 0o666))
+	err = errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "in"), input, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666))
 	if err != nil {
 		return a, err
 	}
-	if out, err := exec.CommandContext(ctx, "javac", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
-		return a, fmt.Errorf("compile HadoopHabits.java: %w\n%s", err, out)
+	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, jobArtifacts()...)
+	if err != nil {
+		return a, err
 	}
 	// Quern makes a partition file, which Hadoop reads.
 	sample := exec.CommandContext(ctx, "go", "run", "./integration/embedded/words", "-combine", "-ranges", "-input", dir+"/in", "-output", dir+"/quern",
@@ -58,14 +49,11 @@ func (h habits) recorded(ctx context.Context) (a answers, err error) {
 	}
 	a = answers{version: "3.4.2", records: make(map[string]string)}
 	for file, run := range map[string][]string{jobsRecord: {jobsComment, "jobs", dir}, hashRecord: {hashComment, "hashes"}} {
-		var stderr strings.Builder
-		cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", dir + ":" + jars, "HadoopHabits"}, run[1:]...)...)
-		cmd.Stderr = &stderr
-		printed, err := cmd.Output()
+		printed, err := java("", run[1:]...)
 		if err != nil {
-			return a, fmt.Errorf("run HadoopHabits %s: %w\n%s", run[1], err, stderr.String())
+			return a, err
 		}
-		a.records[file] = run[0] + string(printed)
+		a.records[file] = run[0] + printed
 	}
 	ranges, err := os.ReadFile(filepath.Join(dir, "ranges.seq"))
 	a.records[rangesRecord] = string(ranges)

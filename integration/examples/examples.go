@@ -106,7 +106,7 @@ func Sorted(files map[string]string) string {
 	return strings.Join(lines, "")
 }
 
-// Lines returns the lines of a recorded answer about files: sorted, without those that a run's owner does not want.
+// Lines returns the lines about a run's files in the file with Hadoop's answers.
 func Lines(run string, files map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
