@@ -250,7 +250,7 @@ func TestBadFiles(t *testing.T) {
 		"string beyond":     {plain[:first] + "\x02\x08\xfe\xff\xff\x7f" + sync, first, "record 0 of the block"},
 		"array beyond":      {plain[:first] + "\x02\x10\x00\x00\xfe\xff\xff\xff\xff\x0f" + sync, first, "record 0 of the block"},
 		"snappy checksum":   {packed("snappy")[:len(packed("snappy"))-syncSize-1] + "X" + sync, len(packed("snappy")), "CRC"},
-		"deflate":           {packed("deflate")[:len(packed("deflate"))-syncSize-4] + "XXXX" + sync, -1, "deflate block of"},
+		"deflate":           {packed("deflate")[:len(packed("deflate"))-syncSize-4] + strings.Repeat("\xff", 4) + sync, -1, "deflate block of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read[entry]([]byte(c.file), nil, Limits{})
