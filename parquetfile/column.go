@@ -2,7 +2,6 @@ package parquetfile
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -275,11 +274,10 @@ func (c *Column[V]) setPage(h *format.PageHeader) error {
 		if d.DefinitionLevelEncoding != format.RLE {
 			return unsupported("encoding %s of levels", d.DefinitionLevelEncoding)
 		}
-		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+		var ok bool
+		if levels, data, ok = withLength(data); !ok {
 			return damaged("the levels of a page end too early")
 		}
-		n := binary.LittleEndian.Uint32(data)
-		levels, data = data[4:4+n], data[4+n:]
 	}
 	return c.begin(d.NumValues, d.Encoding, levels, data)
 }

@@ -127,12 +127,22 @@ func lookup[V Value](dictionary []V, data []byte) (decoder[V], error) {
 	}, nil
 }
 
+// withLength returns the bytes that have their length, of 4 bytes, before them, and what comes after them.
+func withLength(data []byte) (runs, rest []byte, ok bool) {
+	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+		return nil, nil, false
+	}
+	end := 4 + int(binary.LittleEndian.Uint32(data))
+	return data[4:end], data[end:], true
+}
+
 // runs returns the decoder of booleans in the encoding RLE: a length of 4 bytes, then runs.
 func runs(data []byte) (decoder[bool], error) {
-	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+	data, _, ok := withLength(data)
+	if !ok {
 		return nil, damaged("runs of booleans end too early")
 	}
-	h, err := newHybrid(data[4:4+binary.LittleEndian.Uint32(data)], 1)
+	h, err := newHybrid(data, 1)
 	one := make([]uint32, 1)
 	return func(dst []bool) error {
 		for i := range dst {

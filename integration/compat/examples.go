@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/integration/examples"
-	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopExamples.java
