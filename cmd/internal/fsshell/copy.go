@@ -169,12 +169,16 @@ func (t *transfer) argument(from, to place) error {
 	if from.Dir {
 		switch {
 		case target.url == from.url:
-			return worded("`%s' to `%s': are identical", from.text, qualified(target.url))
+			return identical(from, target)
 		case strings.HasPrefix(target.url, strings.TrimSuffix(from.url, "/")+"/"):
 			return worded("`%s' to `%s': is a subdirectory of itself", from.text, target.text)
 		}
 	}
 	return t.move(from, target)
+}
+
+func identical(from, to place) error {
+	return worded("`%s' to `%s': are identical", from.text, qualified(to.url))
 }
 
 // move transfers a path to its target, and for copies all below it.
@@ -210,6 +214,9 @@ func (t *transfer) move(from, to place) error {
 }
 
 func (t *transfer) copyFile(from, to place) error {
+	if t.overwrite && to.url == from.url {
+		return identical(from, to)
+	}
 	return t.reading(func(from place, in dfs.File) error {
 		if err := t.write(in, to); err != nil {
 			return err
@@ -313,6 +320,11 @@ func (r *call) getMerge(args []string) error {
 	}
 	if r.failed {
 		return nil
+	}
+	for _, f := range all {
+		if f.url == to.url {
+			return identical(f, to)
+		}
 	}
 	t := r.transfer()
 	t.overwrite, t.direct = true, true

@@ -68,6 +68,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestOntoItself: a file that is its own target keeps its content.
+func TestOntoItself(t *testing.T) {
+	t.Chdir(t.TempDir())
+	answer(t, []string{"-mkdir", "d"}, "")
+	answer(t, []string{"-put", "-", "d/a"}, "text\n")
+	for _, command := range []string{"-cp -f d/a d/a", "-cp -f -d d/a d/a", "-cp -f -d d/a d", "-put -f -d d/a d/a", "-get -f d/a d", "-getmerge d d/a"} {
+		_, messages, code := answer(t, strings.Split(command, " "), "")
+		if content, err := os.ReadFile("d/a"); string(content) != "text\n" || err != nil || code != exitFailed || !strings.Contains(messages, "d/a") {
+			t.Errorf("%s: exit code %d, %q; the file has %q, %v", command, code, messages, content, err)
+		}
+	}
+}
+
 // TestUnknownState: a path that cannot be looked up gives one message, which does not say that it is missing.
 func TestUnknownState(t *testing.T) {
 	t.Chdir(t.TempDir())
