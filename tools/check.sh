@@ -73,7 +73,7 @@ step_computed() {
 	local pure
 	pure=$(packages) || return 1
 	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
-	GOGC=400 nice go test -vet=off -timeout 20m ./sim $pure
+	GOGC=400 nice go test -vet=off -timeout 60m ./sim $pure
 }
 
 # directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
