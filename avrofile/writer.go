@@ -7,15 +7,17 @@ import (
 
 	"github.com/twmb/avro"
 	"github.com/twmb/avro/ocf"
+
+	"github.com/quernmr/quern/avrofile/container"
 )
 
 // Options of a file.
 type Options struct {
-	Codec     string            // one of [Codecs]; empty: null
-	Level     int               // of deflate and zstandard; see [DefaultLevel]
-	BlockSize int               // bytes of content with which a block ends; 0: 64 KiB
-	Metadata  map[string]string // names that begin with "avro." are refused
-	Sync      [syncSize]byte    // zero: random
+	Codec     string                   // one of [Codecs]; empty: null
+	Level     int                      // of deflate and zstandard; see [DefaultLevel]
+	BlockSize int                      // bytes of content with which a block ends; 0: 64 KiB
+	Metadata  map[string]string        // names that begin with "avro." are refused
+	Sync      [container.SyncSize]byte // zero: random
 }
 
 // NewWriter begins a file of records of a schema. Close completes it and leaves w open.
@@ -31,7 +33,7 @@ func NewWriter(w io.Writer, schema *avro.Schema, o Options) (*ocf.Writer, error)
 	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) { // one by one, for the same order in each file
 		options = append(options, ocf.WithMetadata(map[string][]byte{name: []byte(o.Metadata[name])}))
 	}
-	if o.Sync != [syncSize]byte{} {
+	if o.Sync != [container.SyncSize]byte{} {
 		options = append(options, ocf.WithSyncMarker(o.Sync))
 	}
 	return ocf.NewWriter(w, schema, options...)

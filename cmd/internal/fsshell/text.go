@@ -2,11 +2,13 @@ package fsshell
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"github.com/quernmr/quern/avrofile/container"
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/internal/javatext"
@@ -29,7 +31,7 @@ func (r *call) decode(p place, f dfs.File) error {
 	case bytes.HasPrefix(begin, []byte("SEQ")):
 		return r.sequence(f)
 	case bytes.HasPrefix(begin, []byte("Obj\x01")):
-		return errors.New("this is an Avro file, which -text does not decode: use a job with an input of package formats/avro")
+		return r.avro(f)
 	case bytes.HasPrefix(begin, []byte("PAR1")):
 		return errors.New("this is a Parquet file, which -text does not decode: use a job with an input of package formats/parquet")
 	case bytes.HasPrefix(begin, []byte("\x1f\x8b")):
@@ -75,6 +77,29 @@ func (r *call) sequence(f dfs.File) error {
 		}
 	}
 	return nil
+}
+
+// avro prints the records of an Avro file as JSON, a line each.
+func (r *call) avro(f dfs.File) error {
+	in, err := container.NewReader(f, f.Info().Size, container.Limits{})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.WriteJSON(whileWanted{r.ctx, r.out})
+}
+
+// whileWanted is a writer that fails when its context has ended.
+type whileWanted struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (w whileWanted) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	return w.Writer.Write(p)
 }
 
 // appendWritable appends an encoded value as its class's toString shows it.
