@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
@@ -64,6 +66,7 @@ func printed(file []byte, limits Limits) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	f.Brotli = func(packed io.Reader) io.Reader { return brotli.NewReader(packed) }
 	var all strings.Builder
 	for g := range f.Groups {
 		columns := make([][]string, len(f.Columns))

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/quernmr/quern/internal/javatext"
 )
@@ -103,7 +100,7 @@ func (p *printer) comma(i int) {
 }
 
 func (p *printer) name(name string) {
-	p.out = append(appendString(p.out, name), ':')
+	p.out = append(javatext.AppendJSON(p.out, name), ':')
 }
 
 func (p *printer) entries(s *schema, depth int) {
@@ -167,18 +164,18 @@ func (p *printer) scalar(s *schema) {
 			p.float(math.Float64frombits(binary.LittleEndian.Uint64(b)), 64)
 		}
 	case "string":
-		p.out = appendString(p.out, string(p.in.bytes()))
+		p.out = javatext.AppendJSON(p.out, string(p.in.bytes()))
 	case "bytes":
-		p.out = appendBytes(p.out, p.in.bytes())
+		p.out = javatext.AppendJSONBytes(p.out, p.in.bytes())
 	case "fixed":
-		p.out = appendBytes(p.out, p.in.take(s.size))
+		p.out = javatext.AppendJSONBytes(p.out, p.in.take(s.size))
 	case "enum":
 		n := p.in.long()
 		if p.in.err == nil && (n < 0 || n >= int64(len(s.symbols))) {
 			p.in.fail(fmt.Errorf("symbol %d of an enum of %d", n, len(s.symbols)))
 		}
 		if p.in.err == nil {
-			p.out = appendString(p.out, s.symbols[n])
+			p.out = javatext.AppendJSON(p.out, s.symbols[n])
 		}
 	}
 }
@@ -190,38 +187,6 @@ func (p *printer) float(v float64, size int) {
 		defer p.text(`"`)
 	}
 	p.out = javatext.AppendFloat(p.out, v, size)
-}
-
-// appendBytes appends a string with a character for each byte.
-func appendBytes(dst, b []byte) []byte {
-	var text strings.Builder
-	for _, c := range b {
-		text.WriteRune(rune(c))
-	}
-	return appendString(dst, text.String())
-}
-
-// escapes are those of Java's library Jackson.
-var escapes = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`}
-
-func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = string(javatext.AppendUTF8(nil, s))
-	}
-	dst = append(dst, '"')
-	for _, c := range s {
-		switch high, low := utf16.EncodeRune(c); {
-		case escapes[c] != "":
-			dst = append(dst, escapes[c]...)
-		case c < ' ':
-			dst = fmt.Appendf(dst, `\u%04X`, c)
-		case c > '\uffff':
-			dst = fmt.Appendf(dst, `\u%04X\u%04X`, high, low)
-		default:
-			dst = utf8.AppendRune(dst, c)
-		}
-	}
-	return append(dst, '"')
 }
 
 // decoder decodes Avro's binary encoding. After an error, it returns zero values.

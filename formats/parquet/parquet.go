@@ -46,6 +46,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/parquetfile"
 )
@@ -81,7 +83,7 @@ func Input[T any](paths ...string) mapreduce.Input[T] { return Select[T](Filter{
 func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 	return mapreduce.NewInput(Name, func(s mapreduce.Split, file io.ReaderAt) iter.Seq2[T, error] {
 		return func(yield func(T, error) bool) {
-			f, err := parquetfile.Open(file, s.Size, limits(s))
+			f, err := open(file, s.Size, limits(s))
 			if err == nil {
 				_, err = scan(f, filter, s.Offset, s.Offset+s.Length, func(row T) bool { return yield(row, nil) })
 			}
@@ -90,6 +92,15 @@ func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 			}
 		}
 	}, paths...)
+}
+
+// open opens a file with pages of any codec.
+func open(file io.ReaderAt, size int64, l parquetfile.Limits) (*parquetfile.File, error) {
+	f, err := parquetfile.Open(file, size, l)
+	if err == nil {
+		f.Brotli = func(packed io.Reader) io.Reader { return brotli.NewReader(packed) }
+	}
+	return f, err
 }
 
 func limits(s mapreduce.Split) parquetfile.Limits {

@@ -94,7 +94,7 @@ func manyKinds(n int) (all []kinds) {
 
 // read returns the rows of a piece of a file, and the number of row groups that were read.
 func read[T any](file []byte, filter Filter, from, to int64) (all []T, groups int, err error) {
-	f, err := parquetfile.Open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{Free: 1 << 20})
+	f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{Free: 1 << 20})
 	if err == nil {
 		groups, err = scan(f, filter, from, to, func(row T) bool {
 			all = append(all, row)
@@ -146,14 +146,14 @@ func TestSplits(t *testing.T) {
 		numbers[i].Int = i
 	}
 	file := written(t, numbers, 7)
-	f, err := parquetfile.Open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
+	f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for size := int64(1); size <= int64(len(file)); size++ {
 		var got []int
 		for from := int64(0); from < int64(len(file)); from += size {
-			if !slices.ContainsFunc(f.Groups, func(g parquetfile.Group) bool { return g.Middle >= from && g.Middle < from+size }) {
+			if !slices.ContainsFunc(f.Groups, func(g parquetfile.RowGroup) bool { return g.Middle >= from && g.Middle < from+size }) {
 				continue
 			}
 			if _, err := scan(f, Filter{}, from, from+size, func(row one) bool { got = append(got, row.Int); return true }); err != nil {

@@ -50,7 +50,7 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 		if group := &f.Groups[g]; group.Middle < from || group.Middle >= to || group.Rows == 0 {
 			continue
 		}
-		wanted, err := open(f, g, sources)
+		wanted, err := begin(f, g, sources)
 		if err != nil {
 			return read, err
 		}
@@ -74,7 +74,7 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 	return read, nil
 }
 
-func open(f *parquetfile.File, group int, sources []source) (wanted bool, err error) {
+func begin(f *parquetfile.File, group int, sources []source) (wanted bool, err error) {
 	wanted = true
 	for _, s := range sources {
 		some, err := s.open(f, group, s.column())
