@@ -345,6 +345,29 @@ func TestDamage(t *testing.T) {
 	})
 }
 
+// TestTruncated: a file that is cut anywhere but between blocks is refused, after the records of whole blocks.
+func TestTruncated(t *testing.T) {
+	want := []entry{{"a", 1, []string{"x"}}, {"b", -2, []string{"y"}}, {"c", 3, []string{}}}
+	forCodecs(t, func(t *testing.T, codec string) {
+		file := write(entrySchema, Options{Codec: codec, Level: DefaultLevel, BlockSize: 1}, want)
+		whole := 0
+		for n := range len(file) {
+			got, err := read[entry](file[:n], nil, Limits{})
+			_, ok := errors.AsType[*Error](err)
+			if bytes.HasSuffix(file[:n], testSync[:]) {
+				whole++
+				ok = err == nil && len(got) == whole-1
+			}
+			if !ok || text(got) != text(want[:len(got)]) {
+				t.Errorf("%d of %d bytes: %d records, %v", n, len(file), len(got), err)
+			}
+		}
+		if whole != 3 {
+			t.Errorf("%d ends of blocks", whole)
+		}
+	})
+}
+
 // TestDamagedHeader: a changed bit in a header gives an error, or the right records, unless it changes a name in
 // the schema that the program does not use.
 func TestDamagedHeader(t *testing.T) {

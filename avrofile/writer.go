@@ -20,8 +20,32 @@ type Options struct {
 	Sync      [container.SyncSize]byte // zero: random
 }
 
+// Writer writes a file. Entries of maps are in the order of their keys, so that equal records have equal bytes.
+type Writer struct {
+	*ocf.Writer
+	schema  *avro.Schema
+	maps    *container.MapSorter // nil: there are none
+	encoded []byte
+}
+
+// Encode writes a record.
+func (w *Writer) Encode(record any) (err error) {
+	if w.maps == nil {
+		return w.Writer.Encode(record)
+	}
+	if w.encoded, err = w.schema.AppendEncode(w.encoded[:0], record); err != nil {
+		return err
+	}
+	sorted, err := w.maps.Sorted(w.encoded)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(sorted)
+	return err
+}
+
 // NewWriter begins a file of records of a schema. Close completes it and leaves w open.
-func NewWriter(w io.Writer, schema *avro.Schema, o Options) (*ocf.Writer, error) {
+func NewWriter(w io.Writer, schema *avro.Schema, o Options) (*Writer, error) {
 	if o.Codec == "" {
 		o.Codec = "null"
 	}
@@ -36,5 +60,10 @@ func NewWriter(w io.Writer, schema *avro.Schema, o Options) (*ocf.Writer, error)
 	if o.Sync != [container.SyncSize]byte{} {
 		options = append(options, ocf.WithSyncMarker(o.Sync))
 	}
-	return ocf.NewWriter(w, schema, options...)
+	maps, err := container.NewMapSorter(schema.String())
+	if err != nil {
+		return nil, err
+	}
+	file, err := ocf.NewWriter(w, schema, options...)
+	return &Writer{Writer: file, schema: schema, maps: maps}, err
 }
