@@ -18,8 +18,7 @@
 // tell where the chunks of all columns are; the order of row groups and chunks in the file is free.
 //
 // [File.ReadRows] reads rows with lists, maps and groups, one at a time; ReadColumn refuses columns below them. Encrypted
-// files are refused. A File may be used by several
-// goroutines, a [Column] by one at a time.
+// files are refused. A File may be used by several goroutines, a [Column] by one at a time.
 package parquetfile
 
 import (

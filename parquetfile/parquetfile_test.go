@@ -284,6 +284,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestTruncated: a file that is cut anywhere is refused.
+func TestTruncated(t *testing.T) {
+	file := written(t, 20)
+	for n := range len(file) {
+		if _, err := printed(file[:n], Limits{}); !errors.As(err, new(*Error)) {
+			t.Errorf("%d of %d bytes: %v", n, len(file), err)
+		}
+	}
+}
+
 // withFooter changes the footer of a file.
 func withFooter(t *testing.T, file []byte, change func(*format.FileMetaData)) []byte {
 	t.Helper()

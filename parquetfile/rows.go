@@ -25,9 +25,8 @@ const (
 type Rows struct {
 	f      *File
 	node   *Node
-	leaves []leaf // of the node
-	group  int
-	left   int64 // rows
+	leaves []leaf // by column; nil if the node has it not
+	left   int64  // rows
 }
 
 // leaf is a column with its levels.
@@ -44,18 +43,46 @@ type leaf interface {
 
 // ReadRows begins to read a node. It may be File.Root.
 func (f *File) ReadRows(group int, n *Node) (*Rows, error) {
-	r := &Rows{f: f, node: n, group: group, left: f.Groups[group].Rows}
-	for column := n.Column; column < n.end; column++ {
-		l, err := f.leafOf(group, column)
-		if err != nil {
-			return nil, err
+	r := &Rows{f: f, node: n, left: f.Groups[group].Rows, leaves: make([]leaf, len(f.Columns))}
+	return r, r.open(group, n)
+}
+
+// open opens the columns of a node.
+func (r *Rows) open(group int, n *Node) (err error) {
+	switch {
+	case n.Shape == Leaf:
+		r.leaves[n.Column], err = r.f.leafOf(group, n.Column)
+		return err
+	case len(n.Children) == 0:
+		return &Error{Offset: r.f.footer, Group: -1, Err: unsupported("group %q has no columns", n.Name)}
+	}
+	for _, child := range n.Children {
+		if err := r.open(group, child); err != nil {
+			return err
 		}
-		r.leaves = append(r.leaves, l)
 	}
-	if len(r.leaves) == 0 {
-		return nil, &Error{Offset: f.footer, Group: -1, Err: unsupported("group %q has no columns", n.Name)}
+	return nil
+}
+
+// each calls do for the columns of a node until it returns an error.
+func (r *Rows) each(n *Node, do func(leaf) error) error {
+	if n.Shape == Leaf {
+		return do(r.leaves[n.Column])
 	}
-	return r, nil
+	for _, child := range n.Children {
+		if err := r.each(child, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first returns the first column of a node.
+func (r *Rows) first(n *Node) leaf {
+	for n.Shape != Leaf {
+		n = n.Children[0]
+	}
+	return r.leaves[n.Column]
 }
 
 func (f *File) leafOf(group, column int) (leaf, error) {
@@ -77,37 +104,62 @@ func (f *File) leafOf(group, column int) (leaf, error) {
 // Next returns the value of the next row. There must be one.
 func (r *Rows) Next() (any, error) {
 	for _, l := range r.leaves {
-		l.begin()
+		if l != nil {
+			l.begin()
+		}
 	}
-	v, err := r.value(r.node, 0)
+	v, err := r.row()
 	if err != nil {
 		return nil, err
 	}
 	if r.left--; r.left == 0 {
-		for _, l := range r.leaves {
-			if _, _, more, err := l.peek(); err != nil {
-				return nil, err
-			} else if more {
-				return nil, l.bad(damaged("it has values after its last row"))
-			}
+		err = r.each(r.node, atEnd)
+	}
+	return v, err
+}
+
+// row returns the value of a row, nil if an optional group above the node is not there.
+func (r *Rows) row() (any, error) {
+	n := r.node
+	above := n.maxDef
+	if n.Optional || n.Repeated {
+		above--
+	}
+	if above > 0 {
+		_, def, ok, err := r.first(n).peek()
+		if err != nil {
+			return nil, err
+		}
+		if ok && def < above {
+			return nil, r.skip(n, 0, def)
 		}
 	}
-	return v, nil
+	return r.value(n, 0)
+}
+
+// atEnd refuses a column with more values.
+func atEnd(l leaf) error {
+	_, _, more, err := l.peek()
+	if err == nil && more {
+		err = l.bad(damaged("it has values after its last row"))
+	}
+	return err
 }
 
 // value returns the next value of a node; what is above it is there. rep is the level of its first values.
 func (r *Rows) value(n *Node, rep uint8) (any, error) {
-	if n.Column == n.end {
-		return nil, &Error{Offset: r.f.footer, Group: -1, Err: unsupported("group %q has no columns", n.Name)}
-	}
-	first := r.leaves[n.Column-r.node.Column]
+	first := r.first(n)
 	if n.Optional || n.Repeated {
 		_, def, _, err := first.peek()
 		if err != nil {
 			return nil, err
 		}
 		if def < n.maxDef {
-			return r.skip(n, rep)
+			err := r.skip(n, rep, n.maxDef-1)
+			if n.Repeated {
+				return []any{}, err
+			}
+			return nil, err
 		}
 	}
 	if !n.Repeated {
@@ -130,29 +182,26 @@ func (r *Rows) value(n *Node, rep uint8) (any, error) {
 	}
 }
 
-// skip takes the nulls of a node that is not there.
-func (r *Rows) skip(n *Node, rep uint8) (any, error) {
-	for _, l := range r.leaves[n.Column-r.node.Column : n.end-r.node.Column] {
-		if err := check(l, rep, n.maxDef-1, n.maxDef-1); err != nil {
-			return nil, err
+// skip takes the nulls of a node that is not there; def is their level.
+func (r *Rows) skip(n *Node, rep, def uint8) error {
+	return r.each(n, func(l leaf) error {
+		if err := check(l, rep, def); err != nil {
+			return err
 		}
 		l.take()
-	}
-	if n.Repeated {
-		return []any{}, nil
-	}
-	return nil, nil
+		return nil
+	})
 }
 
 // check refuses a column if its next value has other levels than the values before it say.
-func check(l leaf, rep, least, most uint8) error {
+func check(l leaf, rep, def uint8) error {
 	r, d, ok, err := l.peek()
 	switch {
 	case err != nil:
 		return err
 	case !ok:
 		return l.bad(damaged("it has fewer values than rows"))
-	case r != rep || d < least || d > most:
+	case r != rep || d != def:
 		return l.bad(damaged("a value has levels %d and %d, which those of other columns or before it contradict", r, d))
 	}
 	return nil
@@ -162,8 +211,8 @@ func check(l leaf, rep, least, most uint8) error {
 func (r *Rows) one(n *Node, rep uint8) (any, error) {
 	switch n.Shape {
 	case Leaf:
-		l := r.leaves[n.Column-r.node.Column]
-		if err := check(l, rep, n.maxDef, n.maxDef); err != nil {
+		l := r.leaves[n.Column]
+		if err := check(l, rep, n.maxDef); err != nil {
 			return nil, err
 		}
 		return l.take(), nil
@@ -184,7 +233,7 @@ func (r *Rows) one(n *Node, rep uint8) (any, error) {
 
 func (r *Rows) list(n *Node, rep uint8) (any, error) {
 	v, err := r.value(n.Children[0], rep)
-	if err != nil || n.Element() == n.Children[0] {
+	if err != nil || !n.inside {
 		return v, err
 	}
 	all := v.([]any)

@@ -223,13 +223,8 @@ func TestElement(t *testing.T) {
 		"one field, named _tuple": {repeated("my_list_tuple", Group, leaf), false},
 		"one repeated field":      {repeated("list", Group, repeated("x", Leaf)), false},
 	} {
-		list := &Node{Name: "my_list", Shape: List, Children: []*Node{c.entry}}
-		want := c.entry
-		if c.child {
-			want = c.entry.Children[0]
-		}
-		if list.Element() != want {
-			t.Errorf("%s: the element is %s", name, list.Element().Name)
+		if c.entry.isElement("my_list") == c.child {
+			t.Errorf("%s: the element is the repeated node: %v", name, c.child)
 		}
 	}
 }
@@ -327,8 +322,8 @@ func TestDamagedRows(t *testing.T) {
 
 // TestLyingLevels: columns with other levels than their neighbours, and rows with too many values, are refused.
 func TestLyingLevels(t *testing.T) {
-	n := &Node{Name: "L", Repeated: true, Shape: Group, Column: 0, end: 2, maxDef: 1, maxRep: 1, Children: []*Node{
-		{Name: "A", Column: 0, end: 1, maxDef: 1, maxRep: 1}, {Name: "B", Column: 1, end: 2, maxDef: 1, maxRep: 1}}}
+	n := &Node{Name: "L", Repeated: true, Shape: Group, maxDef: 1, maxRep: 1, Children: []*Node{
+		{Name: "A", maxDef: 1, maxRep: 1}, {Name: "B", Column: 1, maxDef: 1, maxRep: 1}}}
 	for name, c := range map[string]struct {
 		reps, defs string // of B; A has one row of two elements
 		text       string

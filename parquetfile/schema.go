@@ -77,9 +77,9 @@ type Node struct {
 	Repeated bool
 	Shape    Shape
 	Children []*Node
-	Column   int // of a group: the first column below it
-	end      int // after the last one
+	Column   int // of a Leaf
 
+	inside         bool // the element of a List is the only child of the repeated node
 	maxDef, maxRep uint8
 }
 
@@ -134,7 +134,6 @@ func (s *schemaReader) group(n *Node, parent ColumnInfo, children int32) error {
 	if children < 0 || len(parent.path) > maxDepth {
 		return damaged("the schema's group %q has %d elements at depth %d", parent.Name, children, len(parent.path))
 	}
-	n.Column = len(s.leaves)
 	for range children {
 		if len(s.rest) == 0 {
 			return damaged("the schema's group %q has %d elements, which the schema has not", parent.Name, children)
@@ -147,7 +146,6 @@ func (s *schemaReader) group(n *Node, parent ColumnInfo, children int32) error {
 		}
 		n.Children = append(n.Children, child)
 	}
-	n.end = len(s.leaves)
 	return nil
 }
 
@@ -156,7 +154,7 @@ func (s *schemaReader) element(e *format.SchemaElement, parent ColumnInfo) (*Nod
 	c := parent
 	c.path = append(parent.path[:len(parent.path):len(parent.path)], e.Name)
 	c.Name = strings.Join(c.path, ".")
-	n := &Node{Name: e.Name, Column: len(s.leaves), end: len(s.leaves) + 1}
+	n := &Node{Name: e.Name, Column: len(s.leaves)}
 	switch e.RepetitionType.V {
 	case format.Required:
 	case format.Optional:
@@ -196,18 +194,37 @@ func (n *Node) annotate(e *format.SchemaElement) {
 	case isMap && entry.Shape == Group && len(entry.Children) == 2 && !entry.Children[0].Repeated:
 		n.Shape = Map
 	case list:
-		n.Shape = List
+		n.Shape, n.inside = List, !entry.isElement(n.Name)
 	}
 }
 
-// Element returns the element of a List, by the specification's rules for older writers. It is the repeated node itself,
-// or its only child.
+// isElement reports whether the repeated node of a list with a name is the element, and not its only child. The rules
+// for older writers are those of the specification.
+func (n *Node) isElement(list string) bool {
+	return n.Shape != Group || len(n.Children) != 1 || n.Children[0].Repeated || n.Name == "array" || n.Name == list+"_tuple"
+}
+
+// Element returns the element of a List. If it is Repeated, that is the list's own repetition.
 func (n *Node) Element() *Node {
-	repeated := n.Children[0]
-	if repeated.Shape != Group || len(repeated.Children) != 1 || repeated.Children[0].Repeated || repeated.Name == "array" || repeated.Name == n.Name+"_tuple" {
-		return repeated
+	if n.inside {
+		return n.Children[0].Children[0]
 	}
-	return repeated.Children[0]
+	return n.Children[0]
+}
+
+// Pick returns the node with only some of its children. Rows then have only these, and no other columns are read.
+func (n *Node) Pick(children ...*Node) *Node {
+	picked := *n
+	picked.Children = children
+	return &picked
+}
+
+// PickElement returns a List with another element, which Pick has returned.
+func (n *Node) PickElement(element *Node) *Node {
+	if n.inside {
+		element = n.Children[0].Pick(element)
+	}
+	return n.Pick(element)
 }
 
 // typeOf returns the type of a leaf, and the name of a logical type that is Other.

@@ -80,7 +80,7 @@ func fieldsOf(row reflect.Type) (all []field, err error) {
 var units = map[string]string{"": "MILLIS", "millisecond": "MILLIS", "microsecond": "MICROS", "nanosecond": "NANOS"}
 
 // writerOptions are options that only the writer of files needs.
-var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true}
+var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true, "list": true}
 
 func (f *field) setOption(option string) error {
 	name, argument, _ := strings.Cut(strings.TrimSuffix(option, ")"), "(")
@@ -118,7 +118,7 @@ var (
 // newSource returns the source of a column.
 func newSource(u *use) (source, error) {
 	if u.info.Repeated {
-		return nil, mismatched("column %s has type %s, which jobs do not read", u.info.Name, u.info.TypeName())
+		return nil, mismatched("column %s has type %s, which filters do not compare", u.info.Name, u.info.TypeName())
 	}
 	switch u.info.Type.Physical {
 	case format.Boolean:
@@ -140,7 +140,7 @@ func sourceOf[V parquetfile.Value](u *use, set func(*parquetfile.ColumnInfo, *fi
 	for _, f := range u.fields {
 		one := set(u.info, f)
 		if one == nil {
-			return nil, mismatched("column %s has type %s, but field %s has type %s", u.info.Name, u.info.TypeName(), f.title, f)
+			return nil, otherType(u.info, f)
 		}
 		s.setters = append(s.setters, one)
 	}
@@ -152,6 +152,10 @@ func sourceOf[V parquetfile.Value](u *use, set func(*parquetfile.ColumnInfo, *fi
 		s.tests = append(s.tests, one)
 	}
 	return s, nil
+}
+
+func otherType(c *parquetfile.ColumnInfo, f *field) error {
+	return mismatched("column %s has type %s, but field %s has type %s", c.Name, c.TypeName(), f.title, f)
 }
 
 // assign returns the setter of fields of type F.
