@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/avro/ocf"
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/avrofile/container"
 	"github.com/quernmr/quern/internal/membound"
 )
 
@@ -27,7 +28,7 @@ type entry struct {
 var entrySchema = avro.MustSchemaFor[entry]()
 
 // testSync is fixed, so that files are the same each time.
-var testSync = [syncSize]byte([]byte("sync-sync-sync-s"))
+var testSync = [container.SyncSize]byte([]byte("sync-sync-sync-s"))
 
 func write[R any](schema *avro.Schema, o Options, records []R) []byte {
 	var file bytes.Buffer
@@ -96,7 +97,7 @@ func TestPieces(t *testing.T) {
 
 func checkPieces(t *rapid.T, r *Reader, size int64, want []entry) {
 	var got []entry
-	for from := int64(0); from < r.size; from += size {
+	for from := int64(0); from < r.Size; from += size {
 		for record, err := range Records[entry](r, nil, from, from+size) {
 			if err != nil {
 				t.Fatalf("pieces of %d: %v", size, err)
@@ -105,7 +106,7 @@ func checkPieces(t *rapid.T, r *Reader, size int64, want []entry) {
 		}
 	}
 	if text(got) != text(want) {
-		t.Fatalf("pieces of %d of %d bytes: %d records of %d", size, r.size, len(got), len(want))
+		t.Fatalf("pieces of %d of %d bytes: %d records of %d", size, r.Size, len(got), len(want))
 	}
 }
 
@@ -172,7 +173,7 @@ func byLibrary(t *testing.T, file []byte) (records []entry) {
 // TestLongHeader: a header that is longer than the first read is read, up to a limit.
 func TestLongHeader(t *testing.T) {
 	want := []entry{{Name: "a", N: 1, Words: []string{}}}
-	for length := firstRead - 300; length < firstRead+50; length++ {
+	for length := container.FirstRead - 300; length < container.FirstRead+50; length++ {
 		file := write(entrySchema, Options{Codec: "snappy", Metadata: map[string]string{"long": strings.Repeat("x", length), "other": "value"}}, want)
 		if got, err := read[entry](file, nil, Limits{}); err != nil || text(got) != text(want) {
 			t.Fatalf("metadata of %d bytes: %+v, %v", length, got, err)
@@ -213,7 +214,7 @@ func TestResolved(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	records := []entry{{"first", 1, []string{"a", "b"}}, {"second", 2, nil}}
 	plain := string(write(entrySchema, Options{}, records))
-	first := strings.Index(plain, string(testSync[:])) + syncSize // offset of the block
+	first := strings.Index(plain, string(testSync[:])) + container.SyncSize // offset of the block
 	packed := func(codec string) string {
 		return string(write(entrySchema, Options{Codec: codec, Level: DefaultLevel}, records))
 	}
@@ -227,11 +228,11 @@ func TestBadFiles(t *testing.T) {
 		"text":              {"a line\n", 0, `not an Avro file: it begins with "a li"`},
 		"short":             {"Ob", 0, `begins with "Ob"`},
 		"version 2":         {"Obj\x02" + plain[4:], 0, `begins with "Obj\x02"`},
-		"only magic":        {magic, 0, "header in the first 4 bytes"},
+		"only magic":        {plain[:4], 0, "header in the first 4 bytes"},
 		"truncated header":  {plain[:first-1], 0, "header in the first"},
-		"long key":          {magic + "\x02\xfe\xff\xff\xff\x0f" + plain[6:], 0, "header in the first"},
-		"negative metadata": {magic + "\x02\x01" + plain[6:], 0, "header in the first"},
-		"much metadata":     {magic + "\xfe\xff\xff\xff\xff\x0f" + plain[5:], 0, "header"},
+		"long key":          {plain[:4] + "\x02\xfe\xff\xff\xff\x0f" + plain[6:], 0, "header in the first"},
+		"negative metadata": {plain[:4] + "\x02\x01" + plain[6:], 0, "header in the first"},
+		"much metadata":     {plain[:4] + "\xfe\xff\xff\xff\xff\x0f" + plain[5:], 0, "header"},
 		"no schema":         {strings.Replace(plain, "avro.schema", "avro.schemb", 1), 0, "schema of the file"},
 		"schema":            {strings.Replace(plain, `"record"`, `"reqord"`, 1), 0, "schema of the file"},
 		"unknown codec":     {strings.Replace(packed("snappy"), "snappy", "snapqy", 1), 0, `unknown codec "snapqy"; there are null, deflate, snappy, zstandard, bzip2`},
@@ -249,15 +250,15 @@ func TestBadFiles(t *testing.T) {
 		"many records":      {plain[:first] + "\xfe\xff\xff\xff\x0f" + plain[first+1:], first, "records in "},
 		"string beyond":     {plain[:first] + "\x02\x08\xfe\xff\xff\x7f" + sync, first, "record 0 of the block"},
 		"array beyond":      {plain[:first] + "\x02\x10\x00\x00\xfe\xff\xff\xff\xff\x0f" + sync, first, "record 0 of the block"},
-		"snappy checksum":   {packed("snappy")[:len(packed("snappy"))-syncSize-1] + "\xff" + sync, len(packed("snappy")), "CRC"},
-		"deflate":           {packed("deflate")[:len(packed("deflate"))-syncSize-4] + "\xff\xff\xff\xff" + sync, -1, "deflate block of"},
+		"snappy checksum":   {packed("snappy")[:len(packed("snappy"))-container.SyncSize-1] + "\xff" + sync, len(packed("snappy")), "CRC"},
+		"deflate":           {packed("deflate")[:len(packed("deflate"))-container.SyncSize-4] + "\xff\xff\xff\xff" + sync, -1, "deflate block of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read[entry]([]byte(c.file), nil, Limits{})
 			e, ok := errors.AsType[*Error](err)
 			offset := c.offset
 			if name == "snappy checksum" {
-				offset = strings.Index(c.file, sync) + syncSize
+				offset = strings.Index(c.file, sync) + container.SyncSize
 			}
 			if !ok || offset >= 0 && e.Offset != int64(offset) || e.Offset > int64(len(c.file)) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v, want offset %d and %q", err, offset, c.text)
@@ -285,7 +286,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a large record: %d, %v", len(got), err)
 	}
 	claim := write(bytesSchema, Options{Codec: "snappy"}, []string{"ab"})
-	at := bytes.Index(claim, testSync[:]) + syncSize
+	at := bytes.Index(claim, testSync[:]) + container.SyncSize
 	claim = slices.Concat(claim[:at+1], []byte("\x10\xff\xff\xff\x1f\x00\x00\x00\x00"), testSync[:]) // of 64 MiB, in 8 bytes
 	membound.Bound{Free: 1 << 20}.Check(t, len(claim), func() {
 		if _, err := read[string](claim, nil, Limits{}); err == nil || !strings.Contains(err.Error(), "snappy block of 8 bytes") {
@@ -307,7 +308,7 @@ func TestDamage(t *testing.T) {
 	}
 	forCodecs(t, func(t *testing.T, codec string) {
 		file := write(entrySchema, Options{Codec: codec, Level: DefaultLevel, BlockSize: 400}, want)
-		header := int64(bytes.Index(file, testSync[:])) + syncSize
+		header := int64(bytes.Index(file, testSync[:])) + container.SyncSize
 		checksums := codec != "null" && codec != "deflate"
 		random := rand.New(rand.NewPCG(5, 6))
 		failed := 0
@@ -344,12 +345,35 @@ func TestDamage(t *testing.T) {
 	})
 }
 
+// TestTruncated: a file that is cut anywhere but between blocks is refused, after the records of whole blocks.
+func TestTruncated(t *testing.T) {
+	want := []entry{{"a", 1, []string{"x"}}, {"b", -2, []string{"y"}}, {"c", 3, []string{}}}
+	forCodecs(t, func(t *testing.T, codec string) {
+		file := write(entrySchema, Options{Codec: codec, Level: DefaultLevel, BlockSize: 1}, want)
+		whole := 0
+		for n := range len(file) {
+			got, err := read[entry](file[:n], nil, Limits{})
+			_, ok := errors.AsType[*Error](err)
+			if bytes.HasSuffix(file[:n], testSync[:]) {
+				whole++
+				ok = err == nil && len(got) == whole-1
+			}
+			if !ok || text(got) != text(want[:len(got)]) {
+				t.Errorf("%d of %d bytes: %d records, %v", n, len(file), len(got), err)
+			}
+		}
+		if whole != 3 {
+			t.Errorf("%d ends of blocks", whole)
+		}
+	})
+}
+
 // TestDamagedHeader: a changed bit in a header gives an error, or the right records, unless it changes a name in
 // the schema that the program does not use.
 func TestDamagedHeader(t *testing.T) {
 	want := []entry{{"a", 1, []string{"x"}}, {"b", -2, []string{"y", "z"}}}
 	file := write(entrySchema, Options{Codec: "snappy"}, want)
-	for bit := range 8 * (bytes.Index(file, testSync[:]) + syncSize) {
+	for bit := range 8 * (bytes.Index(file, testSync[:]) + container.SyncSize) {
 		bad := bytes.Clone(file)
 		bad[bit/8] ^= 1 << (bit % 8)
 		got, err := read[entry](bad, nil, Limits{})
@@ -363,12 +387,12 @@ func TestDamagedHeader(t *testing.T) {
 func TestReadError(t *testing.T) {
 	broken := errors.New("disk")
 	random := rand.New(rand.NewPCG(1, 1))
-	large := make([]byte, 3*readSize)
+	large := make([]byte, 3*container.ReadSize)
 	for i := range large {
 		large[i] = byte('a' + random.IntN(26))
 	}
 	file := write(entrySchema, Options{}, []entry{{string(large), 1, nil}, {string(large), 2, nil}})
-	for _, good := range []int64{0, firstRead, 2 * readSize} {
+	for _, good := range []int64{0, container.FirstRead, 2 * container.ReadSize} {
 		for _, from := range []int64{0, 1000} {
 			r, err := NewReader(failingAt{bytes.NewReader(file), good, broken}, int64(len(file)), Limits{})
 			if good > 0 && err == nil {

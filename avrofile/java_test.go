@@ -109,7 +109,7 @@ func TestJavaSplits(t *testing.T) {
 		}
 		r := open(t, name)
 		got := fmt.Sprintf("%s %d", name, size)
-		for from := int64(0); from < r.size; from += size {
+		for from := int64(0); from < r.Size; from += size {
 			sum := sha256.New()
 			lines, _ := inHex(t, r, from, from+size)
 			for _, record := range lines {

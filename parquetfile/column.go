@@ -35,20 +35,27 @@ type Column[V Value] struct {
 
 // page is the rest of a data page.
 type page[V Value] struct {
-	left   int    // rows
-	levels hybrid // definition levels
-	values decoder[V]
+	left        int // values, with nulls
+	repetitions hybrid
+	levels      hybrid // definition levels
+	values      decoder[V]
 }
 
 // ReadColumn begins to read a column. V must be the Go type of its physical type.
 func ReadColumn[V Value](f *File, group, column int) (*Column[V], error) {
+	r, err := readColumn[V](f, group, column)
+	if err == nil && r.info.Repeated {
+		err = r.bad(unsupported("a column of type %s", r.info.TypeName()))
+	}
+	return r, err
+}
+
+// readColumn begins to read a column, which may be repeated.
+func readColumn[V Value](f *File, group, column int) (*Column[V], error) {
 	info, c := &f.Columns[column], &f.Groups[group].chunks[column]
 	r := &Column[V]{f: f, info: info, chunk: c, group: group, offset: c.from, left: c.meta.NumValues}
-	if info.Repeated {
-		return nil, r.bad(unsupported("a column of type %s", info.TypeName()))
-	}
-	if codec := c.meta.Codec; codec == format.LZO || codec == format.Lz4 || codec < 0 || codec > format.Lz4Raw {
-		return nil, r.bad(errUnknown(codec))
+	if err := f.checkCodec(c.meta.Codec); err != nil {
+		return nil, r.bad(err)
 	}
 	r.r = bufio.NewReaderSize(io.NewSectionReader(f.r, c.from, c.to-c.from), int(min(readSize, c.to-c.from+1)))
 	return r, nil
@@ -224,7 +231,7 @@ func (c *Column[V]) decompressed(stored []byte, size int32) ([]byte, error) {
 		return nil, err
 	}
 	c.content = grown(c.content, int(size))
-	return c.content, decompress(c.chunk.meta.Codec, c.content, stored)
+	return c.content, c.f.decompress(c.chunk.meta.Codec, c.content, stored)
 }
 
 func (c *Column[V]) setDictionary(h *format.PageHeader) error {
@@ -248,18 +255,21 @@ func (c *Column[V]) setDictionary(h *format.PageHeader) error {
 }
 
 // begin sets the current page. Levels are empty if the column has none.
-func (c *Column[V]) begin(rows int32, e format.Encoding, levels, values []byte) (err error) {
-	if rows < 0 || int64(rows) > c.left {
-		return damaged("a page has %d values, the column %d more", rows, c.left)
+func (c *Column[V]) begin(n int32, e format.Encoding, repetitions, levels, values []byte) (err error) {
+	if n < 0 || int64(n) > c.left {
+		return damaged("a page has %d values, the column %d more", n, c.left)
 	}
-	p := page[V]{left: int(rows)}
+	p := page[V]{left: int(n)}
+	if p.repetitions, err = newHybrid(repetitions, uint(bits.Len8(c.info.maxRep))); err != nil {
+		return err
+	}
 	if p.levels, err = newHybrid(levels, uint(bits.Len8(c.info.maxDef))); err != nil {
 		return err
 	}
 	if p.values, err = decoderOf(c.info.Type, e, c.dictionary, values); err != nil {
 		return err
 	}
-	c.page, c.left = p, c.left-int64(rows)
+	c.page, c.left = p, c.left-int64(n)
 	return nil
 }
 
@@ -269,32 +279,45 @@ func (c *Column[V]) setPage(h *format.PageHeader) error {
 	if err != nil {
 		return err
 	}
-	var levels []byte
-	if c.info.maxDef > 0 {
-		if d.DefinitionLevelEncoding != format.RLE {
-			return unsupported("encoding %s of levels", d.DefinitionLevelEncoding)
-		}
-		var ok bool
-		if levels, data, ok = withLength(data); !ok {
-			return damaged("the levels of a page end too early")
-		}
+	repetitions, data, err := levelsOf(c.info.maxRep, d.RepetitionLevelEncoding, data)
+	if err != nil {
+		return err
 	}
-	return c.begin(d.NumValues, d.Encoding, levels, data)
+	levels, data, err := levelsOf(c.info.maxDef, d.DefinitionLevelEncoding, data)
+	if err != nil {
+		return err
+	}
+	return c.begin(d.NumValues, d.Encoding, repetitions, levels, data)
+}
+
+// levelsOf returns levels, and what comes after them.
+func levelsOf(most uint8, e format.Encoding, data []byte) (levels, rest []byte, err error) {
+	if most == 0 {
+		return nil, data, nil
+	}
+	if e != format.RLE {
+		return nil, nil, unsupported("encoding %s of levels", e)
+	}
+	levels, rest, ok := withLength(data)
+	if !ok {
+		return nil, nil, damaged("the levels of a page end too early")
+	}
+	return levels, rest, nil
 }
 
 func (c *Column[V]) setPageV2(h *format.PageHeader) (err error) {
 	d := &h.DataPageHeaderV2.V
-	n, repetitions := d.DefinitionLevelsByteLength, d.RepetitionLevelsByteLength
-	if n < 0 || repetitions != 0 || int64(n) > int64(len(c.stored)) || n > h.UncompressedPageSize || d.NumRows != d.NumValues {
-		return damaged("a page of %d bytes has levels of %d and %d bytes, %d values and %d rows", len(c.stored), n, repetitions, d.NumValues, d.NumRows)
+	m, n := d.RepetitionLevelsByteLength, d.DefinitionLevelsByteLength
+	if m < 0 || n < 0 || int64(m)+int64(n) > min(int64(len(c.stored)), int64(h.UncompressedPageSize)) || c.info.maxRep == 0 && (m > 0 || d.NumRows != d.NumValues) {
+		return damaged("a page of %d bytes has levels of %d and %d bytes, %d values and %d rows", len(c.stored), n, m, d.NumValues, d.NumRows)
 	}
-	levels, data := c.stored[:n], c.stored[n:]
+	repetitions, levels, data := c.stored[:m], c.stored[m:m+n], c.stored[m+n:]
 	if !d.IsCompressed.Valid || d.IsCompressed.V {
-		if data, err = c.decompressed(data, h.UncompressedPageSize-n); err != nil {
+		if data, err = c.decompressed(data, h.UncompressedPageSize-m-n); err != nil {
 			return err
 		}
-	} else if len(data) != int(h.UncompressedPageSize-n) {
-		return damaged("a page of %d bytes should have %d", len(data), h.UncompressedPageSize-n)
+	} else if len(data) != int(h.UncompressedPageSize-m-n) {
+		return damaged("a page of %d bytes should have %d", len(data), h.UncompressedPageSize-m-n)
 	}
-	return c.begin(d.NumValues, d.Encoding, levels, data)
+	return c.begin(d.NumValues, d.Encoding, repetitions, levels, data)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -40,7 +39,7 @@ func (l Limits) checkSize(codec format.CompressionCodec, stored, size int64) err
 }
 
 // decompress fills dst with the content of src.
-func decompress(codec format.CompressionCodec, dst, src []byte) (err error) {
+func (f *File) decompress(codec format.CompressionCodec, dst, src []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = damaged("%s: %v", codec, p)
@@ -69,9 +68,7 @@ func decompress(codec format.CompressionCodec, dst, src []byte) (err error) {
 			n, err = readAll(r, dst)
 		}
 	case format.Brotli:
-		n, err = readAll(brotli.NewReader(bytes.NewReader(src)), dst)
-	default:
-		return errUnknown(codec)
+		n, err = readAll(f.Brotli(bytes.NewReader(src)), dst)
 	}
 	if err == nil && n != len(dst) {
 		err = fmt.Errorf("it has not the %d bytes that its header says", len(dst))
@@ -82,8 +79,15 @@ func decompress(codec format.CompressionCodec, dst, src []byte) (err error) {
 	return nil
 }
 
-func errUnknown(codec format.CompressionCodec) error {
-	return unsupported("codec %s; there are %s", codec, Codecs)
+// checkCodec refuses codecs that cannot be read.
+func (f *File) checkCodec(codec format.CompressionCodec) error {
+	switch {
+	case codec == format.LZO || codec == format.Lz4 || codec < 0 || codec > format.Lz4Raw:
+		return unsupported("codec %s; there are %s", codec, Codecs)
+	case codec == format.Brotli && f.Brotli == nil:
+		return unsupported("codec %s in this program; jobs read it", codec)
+	}
+	return nil
 }
 
 // readAll fills dst, and checks that the content ends there.

@@ -19,7 +19,11 @@ const (
 // File is a Parquet file with a checked footer.
 type File struct {
 	Columns []ColumnInfo
-	Groups  []Group
+	Root    *Node // of the schema
+	Groups  []RowGroup
+
+	// Brotli decompresses pages. If it is nil, columns with the codec BROTLI are refused: its library is large.
+	Brotli func(io.Reader) io.Reader
 
 	r         io.ReaderAt
 	footer    int64 // offset
@@ -27,8 +31,8 @@ type File struct {
 	unordered bool // statistics have no defined order
 }
 
-// Group is a row group.
-type Group struct {
+// RowGroup is a part of the rows.
+type RowGroup struct {
 	Rows   int64
 	Middle int64 // offset of its middle
 
@@ -113,12 +117,12 @@ func (f *File) decodeFooter(footer []byte) error {
 	if n != len(footer) {
 		return damaged("the footer has %d bytes after its end", len(footer)-n)
 	}
-	if f.Columns, err = columnsOf(meta.Schema); err != nil {
+	if err = f.setSchema(meta.Schema); err != nil {
 		return err
 	}
 	f.unordered = len(meta.ColumnOrders) != len(f.Columns)
 	rows := int64(0)
-	f.Groups = make([]Group, len(meta.RowGroups))
+	f.Groups = make([]RowGroup, len(meta.RowGroups))
 	for i := range meta.RowGroups {
 		if err := f.setGroup(&f.Groups[i], &meta.RowGroups[i]); err != nil {
 			return fmt.Errorf("row group %d: %w", i, err)
@@ -134,7 +138,7 @@ func (f *File) decodeFooter(footer []byte) error {
 // maxRows bounds a row group's rows, so that sums do not overflow.
 const maxRows = 1 << 40
 
-func (f *File) setGroup(g *Group, of *format.RowGroup) error {
+func (f *File) setGroup(g *RowGroup, of *format.RowGroup) error {
 	if of.NumRows < 0 || of.NumRows > maxRows {
 		return damaged("it has %d rows", of.NumRows)
 	}
@@ -154,7 +158,7 @@ func (f *File) setGroup(g *Group, of *format.RowGroup) error {
 	return nil
 }
 
-func (f *File) setChunk(c *chunk, g *Group, info *ColumnInfo, of *format.ColumnChunk) error {
+func (f *File) setChunk(c *chunk, g *RowGroup, info *ColumnInfo, of *format.ColumnChunk) error {
 	c.meta = &of.MetaData
 	m := c.meta
 	if of.CryptoMetadata.Value != nil || len(of.EncryptedColumnMetadata) > 0 {

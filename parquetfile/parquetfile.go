@@ -17,8 +17,8 @@
 // The footer has no checksum, so a damaged one is refused only if it contradicts itself or the pages. The footer must
 // tell where the chunks of all columns are; the order of row groups and chunks in the file is free.
 //
-// Columns below a repeated group (lists and maps) and encrypted files are refused. A File may be used by several
-// goroutines, a [Column] by one at a time.
+// [File.ReadRows] reads rows with lists, maps and groups, one at a time; ReadColumn refuses columns below them. Encrypted
+// files are refused. A File may be used by several goroutines, a [Column] by one at a time.
 package parquetfile
 
 import (

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
@@ -64,6 +66,7 @@ func printed(file []byte, limits Limits) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	f.Brotli = func(packed io.Reader) io.Reader { return brotli.NewReader(packed) }
 	var all strings.Builder
 	for g := range f.Groups {
 		columns := make([][]string, len(f.Columns))
@@ -277,6 +280,16 @@ func TestRefused(t *testing.T) {
 	}{{format.Snappy, 10, 200, true}, {format.Snappy, 10, 400, false}, {format.Zstd, 100, 1000, true}, {format.Zstd, 99, 1001, false}, {format.Zstd, 0, 1000, true}} {
 		if err := limits.checkSize(c.codec, c.stored, c.size); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestTruncated: a file that is cut anywhere is refused.
+func TestTruncated(t *testing.T) {
+	file := written(t, 20)
+	for n := range len(file) {
+		if _, err := printed(file[:n], Limits{}); !errors.As(err, new(*Error)) {
+			t.Errorf("%d of %d bytes: %v", n, len(file), err)
 		}
 	}
 }

@@ -21,7 +21,8 @@
 //	avro.mapred.deflate.level, avro.mapred.zstd.level   the codec's level
 //	avro.mapred.sync.interval                           bytes of a block's content
 //
-// Records, and everything in them, may be kept.
+// Records, and everything in them, may be kept. Maps are written in the order of their keys, so that each attempt of a task
+// writes the same bytes.
 package avro
 
 import (
@@ -31,14 +32,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
 
 	lib "github.com/twmb/avro"
-	"github.com/twmb/avro/ocf"
 
 	"github.com/quernmr/quern/avrofile"
 	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/formats/internal/setting"
 	"github.com/quernmr/quern/mapreduce"
 )
 
@@ -68,10 +68,9 @@ func MustParse(text string) *Schema { return lib.MustParse(text) }
 func Input[R any](schema *Schema, paths ...string) mapreduce.Input[R] {
 	return mapreduce.NewInput(Name, func(s mapreduce.Split, file io.ReaderAt) iter.Seq2[R, error] {
 		return func(yield func(R, error) bool) {
-			r, err := avrofile.NewReader(file, s.Size, avrofile.Limits{MaxRecord: int(number(s.Property(maxRecord))), MaxRatio: number(s.Property(maxRatio))})
+			r, err := open(s, file)
 			if err != nil {
-				var none R
-				yield(none, bad(err))
+				yield(*new(R), bad(err))
 				return
 			}
 			defer r.Close()
@@ -92,10 +91,17 @@ func bad(err error) error {
 	return err
 }
 
-// number returns a property's value; 0, which means the default, if there is none.
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
+// open opens a file with the job's limits.
+func open(s mapreduce.Split, file io.ReaderAt) (*avrofile.Reader, error) {
+	record, err := setting.Number(s.Property, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	ratio, err := setting.Number(s.Property, maxRatio)
+	if err != nil {
+		return nil, err
+	}
+	return avrofile.NewReader(file, s.Size, avrofile.Limits{MaxRecord: int(record), MaxRatio: ratio})
 }
 
 // Format writes files of records of type R; see [Output].
@@ -139,7 +145,11 @@ func (f *Format[K, V, R]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.F
 
 // options returns the options of a file by the job's properties, as Avro's output formats choose them.
 func options(property func(name string) string) (o avrofile.Options, err error) {
-	o.BlockSize, o.Level = int(number(property(syncInterval))), avrofile.DefaultLevel
+	block, err := setting.Number(property, syncInterval)
+	if err != nil {
+		return o, err
+	}
+	o.BlockSize, o.Level = int(block), avrofile.DefaultLevel
 	if property(compress) != "true" {
 		return o, nil
 	}
@@ -148,14 +158,16 @@ func options(property func(name string) string) (o avrofile.Options, err error) 
 			return o, err
 		}
 	}
-	switch o.Codec {
-	case "deflate":
-		o.Level = int(number(property(deflateLevel)))
-	case "zstandard":
-		o.Level = int(number(property(zstdLevel)))
+	if name := levels[o.Codec]; name != "" {
+		level, err := setting.Number(property, name)
+		o.Level = int(level)
+		return o, err
 	}
 	return o, nil
 }
+
+// levels are the properties with the levels of codecs.
+var levels = map[string]string{"deflate": deflateLevel, "zstandard": zstdLevel}
 
 // codecOf returns Avro's codec for one of Hadoop's.
 func codecOf(class string) (string, error) {
@@ -176,7 +188,7 @@ func codecOf(class string) (string, error) {
 
 type writer[K, V, R any] struct {
 	*Format[K, V, R]
-	file   *ocf.Writer
+	file   *avrofile.Writer
 	buffer *bufio.Writer
 }
 

@@ -165,6 +165,8 @@ func TestOptions(t *testing.T) {
 		compress + "=true " + compressCodec + "=ZStandardCodec":              "zstandard level 3 block 64000",
 		compress + "=true " + compressCodec + "=Lz4Codec":                    "error: Avro files have no codec lz4; set avro.output.codec to one of null, deflate",
 		compress + "=true " + compressCodec + "=x.Y":                         `error: unknown codec "x.Y"`,
+		syncInterval + "=64k":                        `error: property avro.mapred.sync.interval="64k" is not a whole number`,
+		compress + "=true " + deflateLevel + "=best": `error: property avro.mapred.deflate.level="best" is not a whole number`,
 	} {
 		properties := maps.Clone(defaults)
 		for _, p := range strings.Fields(given) {
@@ -242,7 +244,9 @@ func TestCheck(t *testing.T) {
 		emit(line, 1)
 		return nil
 	})).Job("check")
-	job.Format = Output(pointSchema, func(name string, x int64) point { return point{Name: name, X: x} })
+	job.Format = Output(pointSchema, func(name string, x int64) point {
+		return point{Name: name, X: x, Attrs: map[string][]byte{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil}}
+	})
 	job.Properties = map[string]string{"quern.check": "true"}
 	out := mrtest.RunFiles(t, job, map[string]string{"in": "a\nb\n"})
 	if got, _ := show[point](t, out.Files["part-m-00000.avro"]); len(got) != 2 {

@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -81,7 +80,7 @@ func fieldsOf(row reflect.Type) (all []field, err error) {
 var units = map[string]string{"": "MILLIS", "millisecond": "MILLIS", "microsecond": "MICROS", "nanosecond": "NANOS"}
 
 // writerOptions are options that only the writer of files needs.
-var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true}
+var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true, "list": true}
 
 func (f *field) setOption(option string) error {
 	name, argument, _ := strings.Cut(strings.TrimSuffix(option, ")"), "(")
@@ -119,7 +118,7 @@ var (
 // newSource returns the source of a column.
 func newSource(u *use) (source, error) {
 	if u.info.Repeated {
-		return nil, mismatched("column %s has type %s, which jobs do not read", u.info.Name, u.info.TypeName())
+		return nil, mismatched("column %s has type %s, which filters do not compare", u.info.Name, u.info.TypeName())
 	}
 	switch u.info.Type.Physical {
 	case format.Boolean:
@@ -141,7 +140,7 @@ func sourceOf[V parquetfile.Value](u *use, set func(*parquetfile.ColumnInfo, *fi
 	for _, f := range u.fields {
 		one := set(u.info, f)
 		if one == nil {
-			return nil, mismatched("column %s has type %s, but field %s has type %s", u.info.Name, u.info.TypeName(), f.title, f)
+			return nil, otherType(u.info, f)
 		}
 		s.setters = append(s.setters, one)
 	}
@@ -153,6 +152,10 @@ func sourceOf[V parquetfile.Value](u *use, set func(*parquetfile.ColumnInfo, *fi
 		s.tests = append(s.tests, one)
 	}
 	return s, nil
+}
+
+func otherType(c *parquetfile.ColumnInfo, f *field) error {
+	return mismatched("column %s has type %s, but field %s has type %s", c.Name, c.TypeName(), f.title, f)
 }
 
 // assign returns the setter of fields of type F.
@@ -219,7 +222,7 @@ func setFloat[V float32 | float64](c *parquetfile.ColumnInfo, f *field) setter[V
 func setText(c *parquetfile.ColumnInfo, f *field) setter[string] {
 	if c.Type.Physical == format.Int96 {
 		if f.kind == timeType && c.Type.Logical == parquetfile.Plain {
-			return assignZero(f, timeOf96)
+			return assignZero(f, parquetfile.TimeOf96)
 		}
 		return nil
 	}
@@ -231,17 +234,6 @@ func setText(c *parquetfile.ColumnInfo, f *field) setter[string] {
 		return assignZero(f, func(v string) []byte { return []byte(v) })
 	}
 	return nil
-}
-
-// timeOf96 decodes Impala's timestamps: nanoseconds of the day, then the Julian day, little-endian.
-func timeOf96(v string) time.Time {
-	if len(v) != 12 {
-		return time.Time{} // null
-	}
-	b := []byte(v)
-	const julian1970 = 2440588
-	days := int64(binary.LittleEndian.Uint32(b[8:])) - julian1970
-	return time.Unix(days*24*60*60, int64(binary.LittleEndian.Uint64(b))).UTC()
 }
 
 // setInteger returns the setter for INT32 and INT64.
@@ -274,24 +266,13 @@ func setInteger[V int32 | int64](c *parquetfile.ColumnInfo, f *field) setter[V] 
 		}
 	case parquetfile.Timestamp:
 		if f.kind == timeType {
-			return assignZero(f, func(v V) time.Time { return timeOf(int64(v), t.Unit) })
+			return assignZero(f, func(v V) time.Time { return parquetfile.TimeOf(int64(v), t.Unit) })
 		}
 		if f.unit == t.Unit && f.scale < 0 && !f.date {
 			return signed[V](f, bits)
 		}
 	}
 	return nil
-}
-
-// timeOf returns the time that is n units after 1970.
-func timeOf(n int64, unit string) time.Time {
-	switch unit {
-	case "MILLIS":
-		return time.UnixMilli(n).UTC()
-	case "MICROS":
-		return time.UnixMicro(n).UTC()
-	}
-	return time.Unix(0, n).UTC()
 }
 
 // signed returns the setter for a signed integer with at least this many bits.

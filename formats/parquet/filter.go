@@ -200,7 +200,7 @@ func integerValue(t parquetfile.Type, value any) (int64, bool) {
 	case parquetfile.Timestamp:
 		at, ok := value.(time.Time)
 		n := map[string]int64{"MILLIS": at.UnixMilli(), "MICROS": at.UnixMicro(), "NANOS": at.UnixNano()}[t.Unit]
-		return n, ok && timeOf(n, t.Unit).Equal(at)
+		return n, ok && parquetfile.TimeOf(n, t.Unit).Equal(at)
 	}
 	return 0, false
 }

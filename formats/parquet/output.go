@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 
+	"github.com/quernmr/quern/formats/internal/setting"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/parquetfile"
 )
@@ -40,9 +40,9 @@ func (f *Format[K, V, T]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.F
 	if err != nil {
 		return nil, err
 	}
-	block, err := strconv.ParseInt(t.Property(blockSize), 10, 64)
+	block, err := setting.Number(t.Property, blockSize)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", blockSize, err)
+		return nil, err
 	}
 	buffer := bufio.NewWriterSize(file, 256<<10)
 	w := parquet.NewGenericWriter[T](buffer, schema, parquet.Compression(codec))
@@ -74,6 +74,9 @@ func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
 			err = fmt.Errorf("struct %s as rows of a Parquet file: %v", row, p)
 		}
 	}()
+	if err := checkDates(row, 0); err != nil {
+		return nil, err
+	}
 	fields, err := fieldsOf(row)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,44 @@ func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
 		}
 	}
 	return parquet.SchemaOf(reflect.New(row).Interface(), options...), nil
+}
+
+// maxNested is the depth of structs in structs that is written.
+const maxNested = 30
+
+// checkDates refuses a Date below a list, map or struct that the library would write as a number.
+func checkDates(row reflect.Type, depth int) error {
+	if depth > maxNested {
+		return mismatched("struct %s contains itself, or structs nested more than %d times", row, maxNested)
+	}
+	fields, err := fieldsOf(row)
+	if err != nil {
+		return err
+	}
+	for i := range fields {
+		f := &fields[i]
+		if f.kind == dateType && !f.date && depth > 0 {
+			return mismatched("field %s needs date in its tag, since it is in another struct", f.title)
+		}
+		parts := []reflect.Type{f.kind}
+		for of := f.kind; f.isNested() && (of.Kind() == reflect.Slice || of.Kind() == reflect.Map || of.Kind() == reflect.Pointer); of = of.Elem() {
+			parts = append(parts, of.Elem())
+			if of.Kind() == reflect.Map {
+				parts = append(parts, of.Key())
+			}
+		}
+		for n, part := range parts {
+			switch {
+			case n > 0 && part == dateType:
+				return mismatched("field %s has elements of type Date, which only structs have in files", f.title)
+			case part.Kind() == reflect.Struct && part != timeType:
+				if err := checkDates(part, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 type writer[K, V, T any] struct {

@@ -24,12 +24,20 @@
 //	INT96                               time.Time
 //	FLOAT, DOUBLE                       float64; for FLOAT also float32
 //	BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY    string or []byte, if the column is text or has no logical type
+//	LIST, repeated column or group      a slice of these types
+//	MAP                                 a map of these types
+//	group                               a struct with some of its columns
 //
-// A null needs a pointer, which becomes nil, or a field with optional in its tag, which becomes zero. For other fields a
-// null is an error. Strings, []byte and pointers may be kept.
+// A null needs a pointer, which becomes nil, or a field with optional in its tag, which becomes zero. A list or map that
+// is null becomes nil, and without elements it is empty. For other fields a null is an error. Everything in a row may be
+// kept.
 //
-// Maps share a file by its row groups: a row group belongs to the split with its middle. Lists, maps, encrypted files
-// and the codecs LZO and LZ4 (Hadoop's, not LZ4_RAW) are refused.
+// The annotations LIST and MAP are also understood as older writers use them, by the rules of the specification. Rows are
+// put together one by one if a field is a list, map or struct, which takes more time than for other columns. A filter's
+// columns have one value in each row.
+//
+// Maps of a job share a file by its row groups: a row group belongs to the split with its middle. Encrypted files and the
+// codecs LZO and LZ4 (Hadoop's, not LZ4_RAW) are refused.
 //
 // Properties of Output:
 //
@@ -43,9 +51,11 @@ import (
 	"io"
 	"iter"
 	"math"
-	"strconv"
 	"time"
 
+	"github.com/andybalholm/brotli"
+
+	"github.com/quernmr/quern/formats/internal/setting"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/parquetfile"
 )
@@ -81,7 +91,11 @@ func Input[T any](paths ...string) mapreduce.Input[T] { return Select[T](Filter{
 func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 	return mapreduce.NewInput(Name, func(s mapreduce.Split, file io.ReaderAt) iter.Seq2[T, error] {
 		return func(yield func(T, error) bool) {
-			f, err := parquetfile.Open(file, s.Size, limits(s))
+			l, err := limits(s.Property)
+			var f *parquetfile.File
+			if err == nil {
+				f, err = open(file, s.Size, l)
+			}
 			if err == nil {
 				_, err = scan(f, filter, s.Offset, s.Offset+s.Length, func(row T) bool { return yield(row, nil) })
 			}
@@ -92,12 +106,22 @@ func Select[T any](filter Filter, paths ...string) mapreduce.Input[T] {
 	}, paths...)
 }
 
-func limits(s mapreduce.Split) parquetfile.Limits {
-	n, err := strconv.ParseInt(s.Property(maxRatio), 10, 64)
-	if err == nil && n == 0 {
+// open opens a file with pages of any codec.
+func open(file io.ReaderAt, size int64, l parquetfile.Limits) (*parquetfile.File, error) {
+	f, err := parquetfile.Open(file, size, l)
+	if err == nil {
+		f.Brotli = func(packed io.Reader) io.Reader { return brotli.NewReader(packed) }
+	}
+	return f, err
+}
+
+// limits returns the limits of a job; its ratio 0 means none.
+func limits(property func(name string) string) (parquetfile.Limits, error) {
+	n, err := setting.Number(property, maxRatio)
+	if err == nil && n == 0 && property(maxRatio) != "" {
 		n = math.MaxInt64
 	}
-	return parquetfile.Limits{MaxRatio: n}
+	return parquetfile.Limits{MaxRatio: n}, err
 }
 
 // bad marks errors of a file's content, but not those of reading it.

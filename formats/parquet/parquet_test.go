@@ -2,8 +2,10 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
+	failedjob "github.com/quernmr/quern/formats/internal/failed"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
 	"github.com/quernmr/quern/parquetfile"
@@ -94,7 +97,7 @@ func manyKinds(n int) (all []kinds) {
 
 // read returns the rows of a piece of a file, and the number of row groups that were read.
 func read[T any](file []byte, filter Filter, from, to int64) (all []T, groups int, err error) {
-	f, err := parquetfile.Open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{Free: 1 << 20})
+	f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{Free: 1 << 20})
 	if err == nil {
 		groups, err = scan(f, filter, from, to, func(row T) bool {
 			all = append(all, row)
@@ -146,14 +149,14 @@ func TestSplits(t *testing.T) {
 		numbers[i].Int = i
 	}
 	file := written(t, numbers, 7)
-	f, err := parquetfile.Open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
+	f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for size := int64(1); size <= int64(len(file)); size++ {
 		var got []int
 		for from := int64(0); from < int64(len(file)); from += size {
-			if !slices.ContainsFunc(f.Groups, func(g parquetfile.Group) bool { return g.Middle >= from && g.Middle < from+size }) {
+			if !slices.ContainsFunc(f.Groups, func(g parquetfile.RowGroup) bool { return g.Middle >= from && g.Middle < from+size }) {
 				continue
 			}
 			if _, err := scan(f, Filter{}, from, from+size, func(row one) bool { got = append(got, row.Int); return true }); err != nil {
@@ -270,6 +273,7 @@ func TestMismatch(t *testing.T) {
 		I64 int64 `parquet:",decimal"`
 	}
 	type lists struct{ L []string }
+	type text struct{ L string }
 	list := written(t, []lists{{[]string{"a"}}}, 1)
 	for _, c := range []struct {
 		read  func() error
@@ -283,7 +287,7 @@ func TestMismatch(t *testing.T) {
 		{failed[day](file, Filter{}), []string{"column the_day", "INT32 DATE", "day.Day", "int32"}},
 		{failed[null](file, Filter{}), []string{"column Maybe is null in row 0", "null.Maybe"}},
 		{failed[tag](file, Filter{}), []string{"tag.I64", "decimal(scale:precision)"}},
-		{failed[lists](list, Filter{}), []string{"column L", "list or map of BYTE_ARRAY STRING"}},
+		{failed[text](list, Filter{}), []string{"column L is repeated", "text.L has type string"}},
 		{failed[int](file, Filter{}), []string{"structs, not int"}},
 		{failed[kinds](file, Where("Price", Less, 5)), []string{"column Price", "DECIMAL(15,2)", "5 of type int"}},
 		{failed[kinds](file, Where("Price", Less, Decimal{5, 3})), []string{"column Price", "cannot be compared"}},
@@ -369,6 +373,89 @@ func TestTotalOrder(t *testing.T) {
 	for i := range 4 {
 		if n := strings.Count(files[fmt.Sprintf("part-r-%05d", i)], "\n"); n < 100 {
 			t.Errorf("reduce %d has %d of 4000 rows", i, n)
+		}
+	}
+}
+
+// TestRefusedFiles: jobs fail at once on other files, and the error names the file and what is wrong.
+func TestRefusedFiles(t *testing.T) {
+	type row struct{ Int int64 }
+	good := string(written(t, manyKinds(100), 50, parquet.DataPageVersion(1)))
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/a.parquet", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	reading := func(properties map[string]string, paths ...string) *mapreduce.Job {
+		job := mapreduce.Sort(mapreduce.Map(Input[row](paths...), func(_ *mapreduce.Task, r row, emit func(int64, int64)) error {
+			emit(r.Int, 1)
+			return nil
+		})).Job("x")
+		job.Properties = properties
+		return job
+	}
+	writing := reading(map[string]string{"parquet.compression": "LZO", "mapreduce.reduce.maxattempts": "1"})
+	writing.Format = Output(func(a, b int64) row { return row{a} })
+	footer := len(good) - 8 - int(binary.LittleEndian.Uint32([]byte(good[len(good)-8:])))
+	for name, c := range map[string]struct {
+		job   *mapreduce.Job
+		file  string
+		words []string
+	}{
+		"empty":     {reading(nil), "", nil}, // has no splits
+		"text":      {reading(nil), "a line of text\n", []string{"/a: bad input: Parquet file at offset", `begins with "a li"`}},
+		"truncated": {reading(nil), good[:len(good)-1], []string{"/a: bad input: Parquet file at offset", "its end is missing or damaged"}},
+		"footer":    {reading(nil), good[:footer] + strings.Repeat("\xff", len(good)-8-footer) + good[len(good)-8:], []string{"/a: bad input: Parquet file at offset", "the footer"}},
+		"page":      {reading(nil), good[:4] + strings.Repeat("\x00", footer-4) + good[footer:], []string{"/a: bad input: Parquet file at offset", "row group 0, column Int"}},
+		"codec":     {writing, good, []string{`parquet.compression="LZO"`, "UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD, LZ4_RAW"}},
+		"directory": {reading(nil, dir), good, []string{dir + "/a.parquet", "director"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := failedjob.Run(t, c.job, map[string]string{"a": c.file})
+			if (err == nil) != (c.words == nil) {
+				t.Error(err)
+			}
+			for _, word := range c.words {
+				if err == nil || !strings.Contains(err.Error(), word) {
+					t.Errorf("%v, want %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+// TestCheck: files of a map-only job are the same for each run of the map, so that quern.check finds no difference.
+func TestCheck(t *testing.T) {
+	type row struct {
+		Name  string
+		Parts map[string]int64
+		List  []string `parquet:",list"`
+	}
+	out := mrtest.RunFiles(t, checked(Output(func(name string, n int64) row {
+		return row{name, map[string]int64{"a": n, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}, strings.Fields(name)}
+	})), map[string]string{"in": "a b\nb\n"})
+	got, _, err := read[row]([]byte(out.Files["part-m-00000.parquet"]), Filter{}, 0, math.MaxInt64)
+	if len(got) != 2 || err != nil || len(got[0].Parts) != 6 || len(got[0].List) != 2 {
+		t.Errorf("rows %v, %v", got, err)
+	}
+}
+
+// checked returns a map-only job with quern.check.
+func checked(format mapreduce.Format) *mapreduce.Job {
+	job := mapreduce.MapOnly(mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+		emit(line, 1)
+		return nil
+	})).Job("check")
+	job.Format, job.Properties = format, map[string]string{"quern.check": "true"}
+	return job
+}
+
+// TestLimits: the ratio of a job is that of its property, and a wrong one is an error.
+func TestLimits(t *testing.T) {
+	for text, want := range map[string]string{"": "0 <nil>", "0": "9223372036854775807 <nil>", "50": "50 <nil>",
+		"much": `0 property quern.decompressed.ratio.max="much" is not a whole number of 64 bits`} {
+		l, err := limits(func(string) string { return text })
+		if got := fmt.Sprint(l.MaxRatio, " ", err); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

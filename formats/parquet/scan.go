@@ -28,13 +28,12 @@ func (r rows) at(i int, offset uintptr) unsafe.Pointer {
 // source is a column that a scan reads.
 type source interface {
 	// open begins with a row group. It returns false if the bounds of its values tell that no row is wanted.
-	open(f *parquetfile.File, group, column int) (bool, error)
+	open(f *parquetfile.File, group int) (bool, error)
 	load(n int) error
 	// test clears keep for each row that the filter refuses.
 	test(keep []bool)
 	// set fills fields, for the rows from number first of the group.
 	set(r rows, first int64) error
-	column() int
 }
 
 // scan calls yield with the wanted rows of the row groups that have their middle in [from, to), until it returns
@@ -50,7 +49,7 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 		if group := &f.Groups[g]; group.Middle < from || group.Middle >= to || group.Rows == 0 {
 			continue
 		}
-		wanted, err := open(f, g, sources)
+		wanted, err := begin(f, g, sources)
 		if err != nil {
 			return read, err
 		}
@@ -74,10 +73,10 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 	return read, nil
 }
 
-func open(f *parquetfile.File, group int, sources []source) (wanted bool, err error) {
+func begin(f *parquetfile.File, group int, sources []source) (wanted bool, err error) {
 	wanted = true
 	for _, s := range sources {
-		some, err := s.open(f, group, s.column())
+		some, err := s.open(f, group)
 		if err != nil {
 			return false, err
 		}
@@ -128,7 +127,15 @@ func bind(f *parquetfile.File, row reflect.Type, filter Filter) ([]source, error
 		}
 		return uses[i], nil
 	}
+	var parts []source
 	for i := range fields {
+		switch s, err := nestedSource(f, &fields[i]); {
+		case err != nil:
+			return nil, err
+		case s != nil:
+			parts = append(parts, s)
+			continue
+		}
 		u, err := used(fields[i].name, "field "+fields[i].title)
 		if err != nil {
 			return nil, err
@@ -142,7 +149,8 @@ func bind(f *parquetfile.File, row reflect.Type, filter Filter) ([]source, error
 		}
 		u.conditions = append(u.conditions, c)
 	}
-	return sourcesOf(f, uses)
+	flat, err := sourcesOf(f, uses)
+	return append(flat, parts...), err
 }
 
 // use is a column with what it is used for.
@@ -195,16 +203,14 @@ type typed[V parquetfile.Value] struct {
 // setter sets the fields of rows. null is nil if there is no null.
 type setter[V parquetfile.Value] func(values []V, null []bool, r rows)
 
-func (s *typed[V]) column() int { return s.index }
-
-func (s *typed[V]) open(f *parquetfile.File, group, column int) (bool, error) {
+func (s *typed[V]) open(f *parquetfile.File, group int) (bool, error) {
 	for _, t := range s.tests {
-		if !t.maybe(f.Bounds(group, column)) {
+		if !t.maybe(f.Bounds(group, s.index)) {
 			return false, nil
 		}
 	}
 	var err error
-	s.reader, err = parquetfile.ReadColumn[V](f, group, column)
+	s.reader, err = parquetfile.ReadColumn[V](f, group, s.index)
 	return true, err
 }
 

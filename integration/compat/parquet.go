@@ -17,6 +17,7 @@ type parquet struct{ dir string }
 
 const (
 	parquetDir    = "formats/parquet/testdata/"
+	nestedDir     = "parquetfile/testdata/"
 	parquetRows   = 200
 	parquetCodecs = "uncompressed snappy gzip brotli zstd lz4_raw"
 
@@ -31,6 +32,12 @@ const (
 	// parquetValues prints rows with exact numbers.
 	parquetValues = `select n, b::int, i8, i16, i32, u8, u16, u32, u64, (f * 4)::bigint, (d * 8)::bigint, s, hex(x), date_diff('day', date '1970-01-01', "day"),
 		epoch_us(us), epoch_ms(ms), epoch_ns(ns), (dec9 * 1000)::bigint, (dec15 * 100)::bigint, ni, nss, (nd * 100)::bigint from %s order by n;`
+
+	// nestedTable has lists, maps and structs, with nulls and without elements.
+	nestedTable = `create table nested as select n, case when n %% 5 > 0 then range(n %% 4) end as l, [case when i %% 2 = 0 then 'w' || i end for i in range(n %% 3)] as words,
+		{'a': n, 'b': case when n %% 3 > 0 then {'c': [n, null]} end} as s, [{'x': i / 2.0, 'y': [[i], [], null]} for i in range(n %% 3)] as deep,
+		map(['k' || i for i in range(n %% 3)], [case when i > 0 then [i] end for i in range(n %% 3)]) as m, case when n %% 7 > 0 then ((n - 20) / 8.0)::decimal(20,3) end as dec,
+		(date '2020-01-01' + n::int) as "day", n %% 2 = 0 as b from (select range::bigint as n from range(%d));`
 )
 
 func (p parquet) compared(ctx context.Context) (answers, error) {
@@ -44,6 +51,9 @@ func (p parquet) compared(ctx context.Context) (answers, error) {
 		return a, err
 	}
 	a.records[parquetDir+"values.txt"] = values
+	if err := p.nested(ctx, duckdb, &a); err != nil {
+		return a, err
+	}
 	return a, p.readByDuckDB(ctx, duckdb, values, &a)
 }
 
@@ -70,6 +80,28 @@ func (p parquet) written(ctx context.Context, duckdb *peers.Peer, a *answers) (s
 		a.records[parquetDir+name] = string(file)
 	}
 	return values.Lines, nil
+}
+
+// nested records files with lists, maps and structs, and their rows as JSON.
+func (p parquet) nested(ctx context.Context, duckdb *peers.Peer, a *answers) error {
+	names := []string{"nested-v1.parquet", "nested-v2.parquet"}
+	sql := fmt.Sprintf(nestedTable, parquetRows)
+	for i, name := range names {
+		sql += fmt.Sprintf("\ncopy nested to '%s' (format parquet, parquet_version v%d, row_group_size 2048);", filepath.Join(p.dir, name), i+1)
+	}
+	rows, err := duckdb.Query(ctx, "", sql+"\nselect to_json(nested) from nested order by n;", 1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		file, err := os.ReadFile(filepath.Join(p.dir, name))
+		if err != nil {
+			return err
+		}
+		a.records[nestedDir+name] = string(file)
+	}
+	a.records[nestedDir+"nested.txt"] = rows.Lines
+	return nil
 }
 
 // readByDuckDB lets DuckDB read files of Quern with the same rows.

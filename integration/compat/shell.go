@@ -31,7 +31,7 @@ func (s shell) recorded(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	path, err := minicluster.Classpath(ctx, "org.lz4:lz4-java:1.8.0")
+	path, err := minicluster.Classpath(ctx, "org.lz4:lz4-java:1.8.0", "com.github.luben:zstd-jni:1.5.5-5")
 	if err != nil {
 		return a, err
 	}

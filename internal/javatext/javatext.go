@@ -1,4 +1,4 @@
-// Package javatext prints floating-point numbers, decodes UTF-8 and hashes texts as Java does, so that files and output can be
+// Package javatext prints floating-point numbers and JSON strings, decodes UTF-8 and hashes texts as Java does, so that files and output can be
 // compared with Hadoop's. Tests of package mapreduce compare it with Hadoop's output.
 package javatext
 

@@ -31,7 +31,7 @@ func commands() []command {
 		{name: "stat", usage: "[format] <path> ...", min: 1, run: (*call).stat, summary: "print attributes of files and directories"},
 		{name: "tail", usage: "[-f] [-s <sleep interval>] <file>", flags: []string{"f"}, values: []string{"s"}, min: 1, max: 1, run: (*call).tail, summary: "print the last kilobyte of a file; -f goes on as it grows"},
 		{name: "test", usage: "-[defswrz] <path>", flags: []string{"d", "e", "f", "s", "w", "r", "z"}, min: 1, max: 1, run: (*call).test, summary: "answer a question about a path with the exit code"},
-		{name: "text", usage: "[-ignoreCrc] <src> ...", flags: []string{"ignoreCrc"}, min: 1, run: (*call).text, summary: "print files decoded: SequenceFiles, and every codec"},
+		{name: "text", usage: "[-ignoreCrc] <src> ...", flags: []string{"ignoreCrc"}, min: 1, run: (*call).text, summary: "print files decoded: every codec, SequenceFiles, Avro and Parquet"},
 		{name: "touchz", usage: "<path> ...", min: 1, run: (*call).touchz, summary: "make empty files"},
 	}
 }

@@ -7,7 +7,7 @@
 //   - Local copies have no .crc files, so -crc is refused, and HDFS always verifies checksums, so -ignoreCrc is too
 //     for HDFS.
 //   - The root directory is never removed.
-//   - -text refuses files that it cannot decode, by name.
+//   - -text prints rows of Parquet files as JSON, and refuses files that it cannot decode, by name.
 //
 // A path without a scheme is in the file system [Shell.Default]; a relative one there is in the user's home directory.
 //

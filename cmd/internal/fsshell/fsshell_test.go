@@ -49,8 +49,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"-text words.bz2", "text: words.bz2: bzip2 data at offset 0: this is not what the file's name says", 1},
 		{"-text a.xz", "text: a.xz: this is XZ data, which -text does not decode", 1},
-		{"-text records", "text: records: this is an Avro file, which -text does not decode: use a job with an input of package formats/avro", 1},
-		{"-text table", "text: table: this is a Parquet file, which -text does not decode: use a job with an input of package formats/parquet", 1},
+		{"-text records", "text: records: Avro file at offset 0: header in the first 4 bytes: it ends too early", 1},
+		{"-text table", "text: table: Parquet file at offset 0: not a Parquet file that can be read: it has 4 bytes", 1},
 		{"-text later.seq", "text: later.seq: SequenceFile at offset 4: not a SequenceFile that can be read: its version is 7, not 4 to 6", 1},
 		{"-rm -r /", "rm: `/': this is the root directory, which hadoop fs does not remove", 1},
 		{"-rm -r file:///", "rm: `file:///': this is the root directory, which hadoop fs does not remove", 1},

@@ -2,20 +2,23 @@ package fsshell
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"github.com/quernmr/quern/avrofile/container"
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/internal/javatext"
+	"github.com/quernmr/quern/parquetfile"
 	"github.com/quernmr/quern/sequencefile"
 	"github.com/quernmr/quern/sequencefile/writable"
 )
 
-// decode prints a file decoded. As in Hadoop, the content tells SequenceFiles and gzip, and else the name's suffix
-// tells the codec.
+// decode prints a file decoded. The content tells SequenceFiles, Avro files and gzip, as in
+// Hadoop, and Parquet files. Else the name's suffix tells the codec.
 func (r *call) decode(p place, f dfs.File) error {
 	begin := make([]byte, 4)
 	n, err := f.ReadAt(begin, 0)
@@ -29,9 +32,9 @@ func (r *call) decode(p place, f dfs.File) error {
 	case bytes.HasPrefix(begin, []byte("SEQ")):
 		return r.sequence(f)
 	case bytes.HasPrefix(begin, []byte("Obj\x01")):
-		return errors.New("this is an Avro file, which -text does not decode: use a job with an input of package formats/avro")
+		return r.avro(f)
 	case bytes.HasPrefix(begin, []byte("PAR1")):
-		return errors.New("this is a Parquet file, which -text does not decode: use a job with an input of package formats/parquet")
+		return r.parquet(f)
 	case bytes.HasPrefix(begin, []byte("\x1f\x8b")):
 		if codec, err = compression.Named("gzip"); err != nil {
 			return err
@@ -75,6 +78,59 @@ func (r *call) sequence(f dfs.File) error {
 		}
 	}
 	return nil
+}
+
+// avro prints the records of an Avro file as JSON, a line each.
+func (r *call) avro(f dfs.File) error {
+	in, err := container.NewReader(f, f.Info().Size, container.Limits{})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return in.WriteJSON(whileWanted{r.ctx, r.out})
+}
+
+// parquet prints the rows of a Parquet file as JSON, a line each.
+func (r *call) parquet(f dfs.File) error {
+	in, err := parquetfile.Open(f, f.Info().Size, parquetfile.Limits{})
+	if err != nil {
+		return err
+	}
+	out := whileWanted{r.ctx, r.out}
+	var line []byte
+	for g := range in.Groups {
+		if in.Groups[g].Rows == 0 {
+			continue
+		}
+		rows, err := in.ReadRows(g, in.Root)
+		if err != nil {
+			return err
+		}
+		for range in.Groups[g].Rows {
+			row, err := rows.Next()
+			if err != nil {
+				return err
+			}
+			line = append(in.AppendJSON(line[:0], in.Root, row), '\n')
+			if _, err := out.Write(line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// whileWanted is a writer that fails when its context has ended.
+type whileWanted struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (w whileWanted) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	return w.Writer.Write(p)
 }
 
 // appendWritable appends an encoded value as its class's toString shows it.

@@ -1,0 +1,188 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/quernmr/quern/internal/javatext"
+)
+
+// AppendJSON appends a value of a node as JSON, in one line:
+//
+//	plain group, map with texts as keys      an object
+//	other map                                an array of objects with key and value
+//	list, repeated node                      an array
+//	integer, float, DECIMAL                  a number; "NaN", "Infinity" and "-Infinity"
+//	text                                     a string
+//	DATE                                     "2006-01-02"
+//	TIMESTAMP, INT96                         "2006-01-02T15:04:05.999Z"; without Z if it has no time zone
+//	other bytes                              a string with a character up to U+00FF for each
+func (f *File) AppendJSON(dst []byte, n *Node, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case []any:
+		element := *n
+		if n.Shape == List && !n.Repeated {
+			element = *n.Element()
+		}
+		element.Repeated = false
+		return f.appendList(dst, &element, v)
+	case []Entry:
+		return f.appendMap(dst, n.Children[0].Children, v)
+	case Struct:
+		dst = append(dst, '{')
+		for i, child := range n.Children {
+			dst = appendName(dst, i, child.Name)
+			dst = f.AppendJSON(dst, child, v[i])
+		}
+		return append(dst, '}')
+	}
+	return appendValue(dst, f.Columns[n.Column].Type, v)
+}
+
+func (f *File) appendList(dst []byte, element *Node, all []any) []byte {
+	dst = append(dst, '[')
+	for i, v := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = f.AppendJSON(dst, element, v)
+	}
+	return append(dst, ']')
+}
+
+func (f *File) appendMap(dst []byte, entry []*Node, all []Entry) []byte {
+	key, value := entry[0], entry[1]
+	if key.Optional || key.Shape != Leaf || f.Columns[key.Column].Type.Logical != String {
+		dst = append(dst, '[')
+		for i, e := range all {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendName(append(dst, '{'), 0, key.Name)
+			dst = appendName(f.AppendJSON(dst, key, e.Key), 1, value.Name)
+			dst = append(f.AppendJSON(dst, value, e.Value), '}')
+		}
+		return append(dst, ']')
+	}
+	dst = append(dst, '{')
+	for i, e := range all {
+		name, _ := e.Key.(string)
+		dst = appendName(dst, i, name)
+		dst = f.AppendJSON(dst, value, e.Value)
+	}
+	return append(dst, '}')
+}
+
+func appendName(dst []byte, i int, name string) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return append(javatext.AppendJSON(dst, name), ':')
+}
+
+// appendValue appends a value of a column.
+func appendValue(dst []byte, t Type, v any) []byte {
+	switch v := v.(type) {
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case int32:
+		return appendInteger(dst, t, int64(v))
+	case int64:
+		return appendInteger(dst, t, v)
+	case float32:
+		return appendFloat(dst, float64(v), 32)
+	case float64:
+		return appendFloat(dst, v, 64)
+	case string:
+		switch {
+		case t.Logical == String:
+			return javatext.AppendJSON(dst, v)
+		case t.Logical == Decimal:
+			return append(dst, point(bigEndian(v).String(), int(t.Scale))...)
+		case t.Physical == format.Int96:
+			return TimeOf96(v).AppendFormat(dst, `"2006-01-02T15:04:05.999999999Z"`)
+		}
+		return javatext.AppendJSONBytes(dst, []byte(v))
+	}
+	panic(fmt.Sprintf("parquetfile: a value has type %T", v))
+}
+
+func appendInteger(dst []byte, t Type, n int64) []byte {
+	switch t.Logical {
+	case Unsigned:
+		return strconv.AppendUint(dst, uint64(n)&(^uint64(0)>>(64-t.Bits)), 10)
+	case Decimal:
+		return append(dst, point(strconv.FormatInt(n, 10), int(t.Scale))...)
+	case Date:
+		return time.Unix(n*24*60*60, 0).UTC().AppendFormat(dst, `"2006-01-02"`)
+	case Timestamp:
+		layout := `"2006-01-02T15:04:05.999999999Z"`
+		if t.Local {
+			layout = strings.Replace(layout, "Z", "", 1)
+		}
+		return TimeOf(n, t.Unit).AppendFormat(dst, layout)
+	}
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// appendFloat appends a number as Java does, or a string for what is none.
+func appendFloat(dst []byte, v float64, size int) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(javatext.AppendFloat(append(dst, '"'), v, size), '"')
+	}
+	return javatext.AppendFloat(dst, v, size)
+}
+
+// bigEndian decodes a number in two's complement.
+func bigEndian(v string) *big.Int {
+	n := new(big.Int).SetBytes([]byte(v))
+	if v != "" && v[0] >= 0x80 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(v))))
+	}
+	return n
+}
+
+// point returns a whole number with the point before its last digits.
+func point(digits string, scale int) string {
+	if scale == 0 {
+		return digits
+	}
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	digits = strings.Repeat("0", max(scale+1-len(digits), 0)) + digits
+	at := len(digits) - scale
+	return sign + digits[:at] + "." + digits[at:]
+}
+
+// TimeOf returns the time that is n units after 1970.
+func TimeOf(n int64, unit string) time.Time {
+	switch unit {
+	case "MILLIS":
+		return time.UnixMilli(n).UTC()
+	case "MICROS":
+		return time.UnixMicro(n).UTC()
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// TimeOf96 decodes Impala's timestamps: nanoseconds of the day, then the Julian day, little-endian.
+func TimeOf96(v string) time.Time {
+	if len(v) != 12 {
+		return time.Time{} // null
+	}
+	b := []byte(v)
+	const julian1970 = 2440588
+	days := int64(binary.LittleEndian.Uint32(b[8:])) - julian1970
+	return time.Unix(days*24*60*60, int64(binary.LittleEndian.Uint64(b))).UTC()
+}
