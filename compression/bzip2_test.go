@@ -199,6 +199,39 @@ func TestLikeLibrary(t *testing.T) {
 	})
 }
 
+// TestManyBlocks: blocks of all sizes, which are decoded together, keep their order. If one is damaged, the content before
+// it is read, and the error has its position.
+func TestManyBlocks(t *testing.T) {
+	c, _ := Named("bzip2")
+	r := c.NewReader()
+	rapid.Check(t, func(t *rapid.T) {
+		var file, want []byte
+		blocks := rapid.IntRange(1, 3*maxAhead).Draw(t, "blocks")
+		damaged := rapid.IntRange(0, 2*blocks).Draw(t, "damaged") // often none
+		from, to, sound := 0, 0, 0
+		for i := range blocks {
+			content := text(rapid.IntRange(1, 3000).Draw(t, "size"), uint64(i))
+			stream := bzipped(content)
+			if i == damaged {
+				stream[len(header)+markBits/8] ^= 1 // of the block's checksum
+				from, to, sound = len(file), len(file)+len(stream), len(want)
+			}
+			file, want = append(file, stream...), append(want, content...)
+		}
+		got, err := unpacked(r, file)
+		if damaged >= blocks {
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes of %d, %v", len(got), len(want), err)
+			}
+			return
+		}
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Offset < int64(from) || e.Offset >= int64(to) || !bytes.Equal(got, want[:sound]) {
+			t.Fatalf("%d bytes of %d before the damage at %d, %v", len(got), sound, from, err)
+		}
+	})
+}
+
 // lacksCodes reports whether some bits are no code of a table that the first block uses.
 func lacksCodes(file []byte) bool {
 	d := &blockDecoder{in: bitReader{data: append(slices.Clone(file[4:]), make([]byte, bitPadding)...)}}
