@@ -324,6 +324,8 @@ func decode(group []*bzip2Block) {
 
 // decode decodes the beginning of the content.
 func (b *bzip2Block) decode() error {
+	b.head = b.decoder.ahead[:0]
+	defer func() { b.decoder.ahead = b.head }()
 	for len(b.head) < aheadLength {
 		if len(b.head) == cap(b.head) { // one byte more than without runs, to see the end
 			b.head = slices.Grow(b.head, min(max(len(b.head), len(b.decoder.tt)+1), aheadLength))

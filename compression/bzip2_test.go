@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +231,49 @@ func TestManyBlocks(t *testing.T) {
 			t.Fatalf("%d bytes of %d before the damage at %d, %v", len(got), sound, from, err)
 		}
 	})
+}
+
+// TestDamagedPieces: if a file of several blocks is damaged, a piece of it is an error, or all pieces together have the
+// right content.
+func TestDamagedPieces(t *testing.T) {
+	contents := [][]byte{text(101_000, 2)} // two blocks
+	for i := range uint64(8) {
+		contents = append(contents, text(2000, i))
+	}
+	content, file := bytes.Join(contents, nil), bzipped(contents...)
+	c, _ := Named("bzip2")
+	r := c.NewReader()
+	random := rand.New(rand.NewPCG(5, 6))
+	s, marks := &markScanner{source: bytes.NewReader(file)}, []int64{}
+	for at, ok := s.find(0, math.MaxInt64); ok; at, ok = s.find(at+1, math.MaxInt64) {
+		marks = append(marks, at/8)
+	}
+	for i := range 200 {
+		bad := bytes.Clone(file)
+		at := random.Int64N(int64(len(bad)))
+		if i%2 == 0 { // near a mark
+			at = min(marks[random.IntN(len(marks))]+random.Int64N(24), int64(len(bad))-1)
+		}
+		switch random.IntN(3) {
+		case 0:
+			bad[at] ^= 1 << random.IntN(8)
+		case 1:
+			bad = append(bad[:at], bad[min(at+1+random.Int64N(30), int64(len(bad))):]...)
+		case 2:
+			copy(bad[at:], make([]byte, 8))
+		}
+		var got []byte
+		var failed error
+		size := random.Int64N(int64(len(bad))) + int64(len(bad))/4
+		for from := int64(0); from < int64(len(bad)) && failed == nil; from += size {
+			var part []byte
+			part, _, failed = pieceOf(r, bad, Piece{from, from + size})
+			got = append(got, part...)
+		}
+		if e, ok := errors.AsType[*Error](failed); failed == nil && !bytes.Equal(got, content) || failed != nil && (!ok || e.Offset < 0 || e.Offset > int64(len(bad))) {
+			t.Errorf("damage %d at %d of %d, pieces of %d: %d bytes, %v", i, at, len(bad), size, len(got), failed)
+		}
+	}
 }
 
 // lacksCodes reports whether some bits are no code of a table that the first block uses.

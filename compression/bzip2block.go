@@ -41,6 +41,7 @@ type blockDecoder struct {
 	at        uint32   // entry of tt for the first byte
 	plain     []byte   // what the transform gives: bytes and run lengths
 
+	ahead     []byte // buffer for content
 	left      []byte // of plain: what was not read
 	random    *randomized
 	last      int // the last byte; -1: none
