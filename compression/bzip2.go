@@ -22,9 +22,14 @@ import (
 // Compressed data can contain the bits of a mark, once in 2^48 positions. Then the bits up to it are no
 // block, and the bits up to the next mark are tried. Only if the first mark of a piece is such a false one,
 // its reading fails.
+//
+// Up to maxAhead blocks of a piece are in memory, of 6 MB at most unless a block is damaged: its bits, its content with and
+// without the transform, and what was decoded ahead. Each goroutine decodes a group of them, see invert.
 
 const (
-	maxAhead    = 8       // blocks that are decoded at a time
+	maxAhead    = 16      // blocks that are decoded at a time
+	maxGroups   = 8       // of blocks, each in a goroutine
+	maxLanes    = 8       // blocks of a group
 	aheadLength = 1 << 20 // content of a block that is decoded before it is read
 	falseMarks  = 2       // in one block, at most
 	header      = "BZh9"  // of a stream; the last byte is the greatest size of its blocks, in 100,000 bytes
@@ -151,8 +156,9 @@ func (d *bzip2Decoder) next() error {
 		if len(d.queue) == 0 && d.mark < 0 {
 			return cmp.Or(d.scanner.err, located(d.scanner.end(), ErrTruncated))
 		}
-		for len(d.queue) == 0 || len(d.queue) < ahead() && d.mark >= 0 && d.mark < d.to {
-			d.extend()
+		groups, lanes := groups()
+		for len(d.queue) == 0 || len(d.queue) <= lanes*(groups-1) && d.more() {
+			d.extend(lanes)
 		}
 		b := d.queue[0]
 		if b.at >= d.to {
@@ -168,11 +174,28 @@ func (d *bzip2Decoder) next() error {
 	}
 }
 
-func ahead() int { return min(runtime.GOMAXPROCS(0), maxAhead) }
+// groups returns how many groups of blocks are decoded at a time, and how many blocks a group has.
+func groups() (groups, lanes int) {
+	groups = min(runtime.GOMAXPROCS(0), maxGroups)
+	return groups, min(maxAhead/groups, maxLanes)
+}
 
-// extend appends a block to the queue: from the mark to the next mark or, if there is none, as far as
-// a block can be.
-func (d *bzip2Decoder) extend() {
+// more reports whether a block of the piece follows the queue.
+func (d *bzip2Decoder) more() bool { return d.mark >= 0 && d.mark < d.to }
+
+// extend appends a group of blocks to the queue, and decodes it.
+func (d *bzip2Decoder) extend(lanes int) {
+	var group []*bzip2Block
+	for len(group) == 0 || len(group) < lanes && d.more() {
+		group = append(group, d.nextBlock())
+	}
+	d.queue = append(d.queue, group...)
+	d.start(group...)
+}
+
+// nextBlock returns the block after the queue: from the mark to the next mark or, if there is none, as far as a block
+// can be.
+func (d *bzip2Decoder) nextBlock() *bzip2Block {
 	b := &bzip2Block{at: d.mark, kind: d.scanner.mark(d.mark)}
 	limit := b.at + 8*maxBlockBytes
 	end, ok := d.scanner.find(b.at+markBits, limit)
@@ -180,25 +203,24 @@ func (d *bzip2Decoder) extend() {
 		d.mark, end = -1, min(limit, d.scanner.end())
 	}
 	b.end, b.last = end, !ok
-	if b.kind == blockMark {
-		d.start(b)
-	}
-	d.queue = append(d.queue, b)
+	return b
 }
 
-// start decodes a block in a goroutine.
-func (d *bzip2Decoder) start(b *bzip2Block) {
-	b.decoder, b.done = new(blockDecoder), make(chan struct{})
-	if n := len(d.idle); n > 0 {
-		b.decoder, d.idle = d.idle[n-1], d.idle[:n-1]
-	}
-	data := d.scanner.bits(b.at, b.end)
-	go func() {
-		defer close(b.done)
-		if b.err = b.decoder.begin(data, b.end-b.at); b.err == nil {
-			b.err = b.decode()
+// start decodes a group in a goroutine.
+func (d *bzip2Decoder) start(group ...*bzip2Block) {
+	var blocks []*bzip2Block
+	for _, b := range group {
+		if b.kind != blockMark {
+			continue
 		}
-	}()
+		b.decoder, b.done = new(blockDecoder), make(chan struct{})
+		if n := len(d.idle); n > 0 {
+			b.decoder, d.idle = d.idle[n-1], d.idle[:n-1]
+		}
+		b.bits = d.scanner.bits(b.at, b.end)
+		blocks = append(blocks, b)
+	}
+	go decode(blocks)
 }
 
 // join waits for the first block of the queue. If it ends at a false mark, it joins it with the next.
@@ -210,7 +232,7 @@ func (d *bzip2Decoder) join() error {
 	}
 	for i := 1; i <= falseMarks; i++ {
 		if i == len(d.queue) && d.mark >= 0 {
-			d.extend()
+			d.extend(1)
 		}
 		if i == len(d.queue) || d.queue[i].end-b.at > 8*maxBlockBytes {
 			break
@@ -259,7 +281,7 @@ func (d *bzip2Decoder) endStream(b *bzip2Block) error {
 	at := 8*after + firstMark
 	for len(d.queue) > 0 && d.queue[0].at < at {
 		if d.queue = d.queue[1:]; len(d.queue) == 0 && d.mark >= 0 {
-			d.extend()
+			d.extend(1)
 		}
 	}
 	if len(d.queue) == 0 || d.queue[0].at != at {
@@ -273,6 +295,7 @@ type bzip2Block struct {
 	at, end int64 // positions in bits
 	last    bool  // no mark was found at end
 	kind    uint64
+	bits    []byte
 
 	done    chan struct{} // closed when the rest is set
 	decoder *blockDecoder
@@ -281,10 +304,32 @@ type bzip2Block struct {
 	err     error
 }
 
+// decode decodes a group.
+func decode(group []*bzip2Block) {
+	var sound []*blockDecoder
+	for _, b := range group {
+		if b.err = b.decoder.begin(b.bits, b.end-b.at); b.err == nil {
+			sound = append(sound, b.decoder)
+		}
+		b.bits = nil
+	}
+	invert(sound)
+	for _, b := range group {
+		if b.err == nil {
+			b.err = b.decode()
+		}
+		close(b.done)
+	}
+}
+
 // decode decodes the beginning of the content.
 func (b *bzip2Block) decode() error {
+	b.head = b.decoder.ahead[:0]
+	defer func() { b.decoder.ahead = b.head }()
 	for len(b.head) < aheadLength {
-		b.head = slices.Grow(b.head, min(max(len(b.head), len(b.decoder.tt)), aheadLength))
+		if len(b.head) == cap(b.head) { // one byte more than without runs, to see the end
+			b.head = slices.Grow(b.head, min(max(len(b.head), len(b.decoder.tt)+1), aheadLength))
+		}
 		n, err := b.decoder.Read(b.head[len(b.head):cap(b.head)])
 		b.head = b.head[:len(b.head)+n]
 		if b.whole = err == io.EOF; b.whole {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,82 @@ func TestLikeLibrary(t *testing.T) {
 		file[rapid.IntRange(14, len(file)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		check(t, file, content, true)
 	})
+}
+
+// TestManyBlocks: blocks of all sizes, which are decoded together, keep their order. If one is damaged, the content before
+// it is read, and the error has its position.
+func TestManyBlocks(t *testing.T) {
+	c, _ := Named("bzip2")
+	r := c.NewReader()
+	rapid.Check(t, func(t *rapid.T) {
+		var file, want []byte
+		blocks := rapid.IntRange(1, 3*maxAhead).Draw(t, "blocks")
+		damaged := rapid.IntRange(0, 2*blocks).Draw(t, "damaged") // often none
+		from, to, sound := 0, 0, 0
+		for i := range blocks {
+			content := text(rapid.IntRange(1, 3000).Draw(t, "size"), uint64(i))
+			stream := bzipped(content)
+			if i == damaged {
+				stream[len(header)+markBits/8] ^= 1 // of the block's checksum
+				from, to, sound = len(file), len(file)+len(stream), len(want)
+			}
+			file, want = append(file, stream...), append(want, content...)
+		}
+		got, err := unpacked(r, file)
+		if damaged >= blocks {
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes of %d, %v", len(got), len(want), err)
+			}
+			return
+		}
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Offset < int64(from) || e.Offset >= int64(to) || !bytes.Equal(got, want[:sound]) {
+			t.Fatalf("%d bytes of %d before the damage at %d, %v", len(got), sound, from, err)
+		}
+	})
+}
+
+// TestDamagedPieces: if a file of several blocks is damaged, a piece of it is an error, or all pieces together have the
+// right content.
+func TestDamagedPieces(t *testing.T) {
+	contents := [][]byte{text(101_000, 2)} // two blocks
+	for i := range uint64(8) {
+		contents = append(contents, text(2000, i))
+	}
+	content, file := bytes.Join(contents, nil), bzipped(contents...)
+	c, _ := Named("bzip2")
+	r := c.NewReader()
+	random := rand.New(rand.NewPCG(5, 6))
+	s, marks := &markScanner{source: bytes.NewReader(file)}, []int64{}
+	for at, ok := s.find(0, math.MaxInt64); ok; at, ok = s.find(at+1, math.MaxInt64) {
+		marks = append(marks, at/8)
+	}
+	for i := range 200 {
+		bad := bytes.Clone(file)
+		at := random.Int64N(int64(len(bad)))
+		if i%2 == 0 { // near a mark
+			at = min(marks[random.IntN(len(marks))]+random.Int64N(24), int64(len(bad))-1)
+		}
+		switch random.IntN(3) {
+		case 0:
+			bad[at] ^= 1 << random.IntN(8)
+		case 1:
+			bad = append(bad[:at], bad[min(at+1+random.Int64N(30), int64(len(bad))):]...)
+		case 2:
+			copy(bad[at:], make([]byte, 8))
+		}
+		var got []byte
+		var failed error
+		size := random.Int64N(int64(len(bad))) + int64(len(bad))/4
+		for from := int64(0); from < int64(len(bad)) && failed == nil; from += size {
+			var part []byte
+			part, _, failed = pieceOf(r, bad, Piece{from, from + size})
+			got = append(got, part...)
+		}
+		if e, ok := errors.AsType[*Error](failed); failed == nil && !bytes.Equal(got, content) || failed != nil && (!ok || e.Offset < 0 || e.Offset > int64(len(bad))) {
+			t.Errorf("damage %d at %d of %d, pieces of %d: %d bytes, %v", i, at, len(bad), size, len(got), failed)
+		}
+	}
 }
 
 // lacksCodes reports whether some bits are no code of a table that the first block uses.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // A block of bzip2, from its mark on, in bits:
@@ -37,9 +38,11 @@ type blockDecoder struct {
 	codes     [6]codeTable
 	selectors []byte
 	tt        []uint32 // content before the transform: in the low byte the byte, above it the position of the next one
+	at        uint32   // entry of tt for the first byte
+	plain     []byte   // what the transform gives: bytes and run lengths
 
-	at        uint32 // entry of tt for the next byte
-	left      int    // bytes that follow
+	ahead     []byte // buffer for content
+	left      []byte // of plain: what was not read
 	random    *randomized
 	last      int // the last byte; -1: none
 	repeats   int // of it in a row, up to 4
@@ -120,7 +123,7 @@ func (d *blockDecoder) begin(data []byte, size int64) error {
 		d.tt[counts[b]] |= uint32(i) << 8
 		counts[b]++
 	}
-	d.at, d.left = d.tt[origin]>>8, len(d.tt)
+	d.at = d.tt[origin] >> 8
 	d.last, d.repeats, d.run, d.crc = -1, 0, 0, 0xffffffff
 	return nil
 }
@@ -301,7 +304,25 @@ func (d *blockDecoder) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// content undoes the transform and the run lengths.
+// invert undoes the transforms of several blocks in turns. Each byte of a block has the position of the next one, which is
+// rarely in a cache: with turns, the processor waits for the bytes of all blocks at the same time. It sorts blocks.
+func invert(blocks []*blockDecoder) {
+	for _, d := range blocks {
+		d.plain = slices.Grow(d.plain[:0], len(d.tt))[:len(d.tt)]
+		d.left = d.plain
+	}
+	slices.SortFunc(blocks, func(a, b *blockDecoder) int { return len(a.tt) - len(b.tt) })
+	for i := 0; len(blocks) > 0; blocks = blocks[1:] {
+		for ; i < len(blocks[0].tt); i++ {
+			for _, d := range blocks {
+				v := d.tt[d.at]
+				d.plain[i], d.at = byte(v), v>>8
+			}
+		}
+	}
+}
+
+// content undoes the run lengths.
 func (d *blockDecoder) content(p []byte) (n int) {
 	for n < len(p) {
 		if d.run > 0 {
@@ -312,13 +333,11 @@ func (d *blockDecoder) content(p []byte) (n int) {
 			n, d.run = n+k, d.run-k
 			continue
 		}
-		if d.left == 0 {
+		if len(d.left) == 0 {
 			return n
 		}
-		d.left--
-		v := d.tt[d.at]
-		d.at = v >> 8
-		b := byte(v)
+		b := d.left[0]
+		d.left = d.left[1:]
 		if d.random != nil {
 			b ^= d.random.bit()
 		}

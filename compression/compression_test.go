@@ -209,22 +209,52 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestRatio: reading ends when content grows beyond the ratio, and never below the free size.
+// TestRatio: reading ends when content grows beyond the ratio, and never below the free size. It takes no memory for the
+// content.
 func TestRatio(t *testing.T) {
+	forEach(t, func(t *testing.T, c *Codec) {
+		const part = 1 << 20
+		file := bytes.Repeat(packed(c, make([]byte, part)), freeContent/part+1)
+		r := c.NewReader()
+		defer r.Close()
+		read := func(file []byte, ratio int64, want error) {
+			membound.Bound{Free: 64 << 20}.Check(t, 0, func() {
+				r.MaxRatio = ratio
+				r.Reset(bytes.NewReader(file), Whole)
+				n, err := io.Copy(io.Discard, r)
+				if !errors.Is(err, want) || n < freeContent || want != nil && n > freeContent+part/4 {
+					t.Errorf("ratio %d: %d bytes, %v", ratio, n, err)
+				}
+			})
+		}
+		read(file, 10, ErrRatio)
+		read(file[:len(file)/(freeContent/part+1)*(freeContent/part)], 1, nil)
+		if c.Name == "zstd" {
+			read(file, 0, nil)
+			read(file, 1_000_000, nil)
+		}
+	})
+}
+
+// TestZstdFrames: frames and skippable frames may follow each other in any order.
+func TestZstdFrames(t *testing.T) {
 	c, _ := Named("zstd")
 	r := c.NewReader()
 	defer r.Close()
-	file := packed(c, make([]byte, freeContent+1<<20))
-	for ratio, want := range map[int64]error{0: nil, 1000: ErrRatio, 1_000_000: nil} {
-		r.MaxRatio = ratio
-		r.Reset(bytes.NewReader(file), Whole)
-		n, err := io.Copy(io.Discard, r)
-		if !errors.Is(err, want) || want != nil && n > freeContent+1<<18 {
-			t.Errorf("ratio %d: %d bytes, %v", ratio, n, err)
+	skippable := "\x5f\x2a\x4d\x18\x05\x00\x00\x00other"
+	a, b := string(packed(c, []byte("some"))), string(packed(c, []byte(" text")))
+	for file, want := range map[string]string{
+		a: "some", a + b: "some text", skippable: "", skippable + a: "some", a + skippable: "some", a + skippable + b: "some text",
+		skippable + skippable + a + skippable + skippable + b: "some text",
+	} {
+		if got, err := unpacked(r, []byte(file)); err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v", file, got, err)
 		}
-	}
-	if got, err := unpacked(r, packed(c, make([]byte, freeContent))); err != nil || len(got) != freeContent {
-		t.Errorf("the free size: %d bytes, %v", len(got), err)
+		for n := len(file) - min(len(b), len(skippable)) + 1; n < len(file); n++ {
+			if got, err := unpacked(r, []byte(file[:n])); !errors.Is(err, ErrTruncated) {
+				t.Errorf("%q: %q, %v", file[:n], got, err)
+			}
+		}
 	}
 }
 

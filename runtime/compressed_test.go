@@ -71,8 +71,8 @@ func TestTruncated(t *testing.T) {
 			t.Errorf("gzip data with %q after it: %v", trailing, err)
 		}
 	}
-	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst"} {
-		putFile(f, name, []byte("neither gzip nor zstd"))
+	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst", "mem://t/in.bz2", "mem://t/in.deflate"} {
+		putFile(f, name, []byte("only text\n"))
 		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, splitSettings(1), 64))
 		if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
 			t.Errorf("a file that is not what its name says: %v", err)

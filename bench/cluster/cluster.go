@@ -21,7 +21,7 @@ type bench struct{ *testbed.Bench }
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "cluster", About: "failover, small jobs, the log, joins, TLS and isolation on a cluster of processes",
+		Name: "cluster", About: "failover, small jobs, the log, joins, TLS, isolation and a slow network on a cluster of processes",
 		Runs: 10, Size: "1G",
 		Programs: []string{"examples/wordcount", "examples/sort", "integration/trial/paced"},
 		Open: func(base *testbed.Bench) error {
@@ -37,6 +37,7 @@ func Section() testbed.Section {
 			{Name: "a straggler among ten trackers", Measure: b.straggler},
 			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
 			{Name: "isolation: many small maps with and without", Measure: b.isolation},
+			{Name: "100 Mbit/s: a sort by codec of map output", Measure: b.network},
 		},
 	}
 }

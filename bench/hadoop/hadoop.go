@@ -37,7 +37,7 @@ func artifacts() []string {
 // Section declares the flags and parts.
 func Section() testbed.Section {
 	b := &bench{}
-	columns := []string{"job", "Quern", "Hadoop", "Hadoop ÷ Quern", "target"}
+	columns := []string{"job", "Quern", "Hadoop", "Hadoop ÷ Quern", "processor time of Quern", "of Hadoop", "Hadoop ÷ Quern", "target"}
 	return testbed.Section{
 		Name: "hadoop", About: "embedded jobs compared with Hadoop's local runner; needs Java and Maven",
 		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
@@ -102,18 +102,28 @@ func (b *bench) words(in, program, format, target string) error {
 		return err
 	}
 	ours, theirs := b.quern(program, in, "out-quern", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)), b.hadoop(in, "out-hadoop", format)
-	times, err := testbed.Alternate(0, b.Runs,
-		func() (time.Duration, error) { return testbed.TimedAgain(b.Ctx, ours, b.Path("out-quern")) },
-		func() (time.Duration, error) { return testbed.TimedAgain(b.Ctx, theirs, b.Path("out-hadoop")) })
+	used, err := testbed.Alternate(0, b.Runs,
+		func() (testbed.Usage, error) { return testbed.UsedAgain(b.Ctx, ours, b.Path("out-quern")) },
+		func() (testbed.Usage, error) { return testbed.UsedAgain(b.Ctx, theirs, b.Path("out-hadoop")) })
 	if err != nil {
 		return err
 	}
 	if err := b.same(); err != nil {
 		return err
 	}
-	quern, peer := testbed.Median(times[0]), testbed.Median(times[1])
-	testbed.Row(program+" of "+in, testbed.Speed(b.Bytes, quern), testbed.Speed(b.Bytes, peer), testbed.Ratio(peer, quern), target)
+	quern, quernProcessor := medians(used[0])
+	peer, peerProcessor := medians(used[1])
+	testbed.Row(program+" of "+in, testbed.Speed(b.Bytes, quern), testbed.Speed(b.Bytes, peer), testbed.Ratio(peer, quern),
+		testbed.Seconds(quernProcessor), testbed.Seconds(peerProcessor), testbed.Ratio(peerProcessor, quernProcessor), target)
 	return nil
+}
+
+func medians(used []testbed.Usage) (elapsed, processor time.Duration) {
+	var all [2][]time.Duration
+	for _, u := range used {
+		all[0], all[1] = append(all[0], u.Elapsed), append(all[1], u.Processor)
+	}
+	return testbed.Median(all[0]), testbed.Median(all[1])
 }
 
 // same compares the part files.

@@ -14,24 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timed runs a command and returns the time of its whole process.
-func Timed(cmd *exec.Cmd) (time.Duration, error) {
+// Usage is the time of a process from its start to its exit, and the processor time of it and its children.
+type Usage struct{ Elapsed, Processor time.Duration }
+
+// Used runs a command.
+func Used(cmd *exec.Cmd) (Usage, error) {
 	began := time.Now()
 	if printed, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
+		return Usage{}, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
 	}
-	return time.Since(began), nil
+	return Usage{time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
 }
 
-// TimedAgain is Timed of a copy of the command from a clean start: without its output directory.
-func TimedAgain(ctx context.Context, cmd *exec.Cmd, output string) (time.Duration, error) {
+// UsedAgain is Used for a copy of the command from a clean start: without its output directory.
+func UsedAgain(ctx context.Context, cmd *exec.Cmd, output string) (Usage, error) {
 	if err := os.RemoveAll(output); err != nil {
-		return 0, err
+		return Usage{}, err
 	}
 	again := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
 	again.Env = cmd.Env
 	unix.Sync() // exclude the dirty pages of earlier runs
-	return Timed(again)
+	return Used(again)
+}
+
+// Timed runs a command and returns the time of its whole process.
+func Timed(cmd *exec.Cmd) (time.Duration, error) {
+	used, err := Used(cmd)
+	return used.Elapsed, err
+}
+
+// TimedAgain is Timed for a copy of the command, as in UsedAgain.
+func TimedAgain(ctx context.Context, cmd *exec.Cmd, output string) (time.Duration, error) {
+	used, err := UsedAgain(ctx, cmd, output)
+	return used.Elapsed, err
 }
 
 // Alternate runs several measurements alternately, A B A B …, and returns the figures of each. It

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/quernmr/quern/bench/input"
+	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/dfs/local"
+)
+
+const (
+	networkRate  = 100e6 / 8 // bytes a second that each task tracker fetches
+	networkSorts = 3         // at most, because one takes long
+)
+
+// network sorts a text with each codec of map output on a cluster whose trackers have a network of 100 Mbit/s.
+func (b *bench) network() error {
+	in := b.Path("sort-text")
+	if err := input.Text(in, b.Bytes); err != nil {
+		return err
+	}
+	c, err := b.Cluster(testbed.Shape{Trackers: 3, Maps: 2, Reduces: 1, TaskTrackerFlags: []string{"-shuffle-rate", fmt.Sprint(int(networkRate))}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.networkSorts(c, in), c.Close())
+}
+
+// networkSorts alternates the codecs. Their outputs must be equal.
+func (b *bench) networkSorts(c *testbed.Cluster, in string) error {
+	codecs := []string{"", "lz4", "zstd"}
+	processor := make([]float64, len(codecs))
+	var want [32]byte
+	var sorts []func() (time.Duration, error)
+	for k, codec := range codecs {
+		args := []string{"-D", "mapreduce.job.reduces=3"}
+		if codec != "" {
+			args = append(args, "-D", "mapreduce.map.output.compress=true", "-D", "mapreduce.map.output.compress.codec="+codec)
+		}
+		round := 0
+		sorts = append(sorts, func() (time.Duration, error) {
+			before, out := processorTime(c), c.NewPath("sorted")
+			took, err := c.Run(b.Ctx, append(args, c.Program("sort"), "-input", in, "-output", out)...)
+			if err != nil {
+				return 0, err
+			}
+			if round++; round > 1 { // Alternate drops the first round too
+				processor[k] += processorTime(c) - before
+			}
+			sum, err := testbed.Digest(local.New(), "file://"+out)
+			if want == [32]byte{} {
+				want = sum
+			}
+			if err == nil && sum != want {
+				err = fmt.Errorf("%s differs from the first output", out)
+			}
+			return took, errors.Join(err, os.RemoveAll(out))
+		})
+	}
+	took, err := testbed.Alternate(1, min(b.Runs, networkSorts), sorts...)
+	if err != nil {
+		return err
+	}
+	printTimes(fmt.Sprintf("100 Mbit/s: sort of a text of %d MB, three trackers, plain map output", b.Bytes/1_000_000), took[0], testbed.Seconds, "–")
+	for k, codec := range codecs[1:] {
+		printTimes("the same with "+codec, took[k+1], testbed.Seconds, "–")
+		testbed.Row("plain ÷ "+codec, testbed.Ratio(testbed.Median(took[0]), testbed.Median(took[k+1])), "", "≥ 1.5")
+		testbed.Row("processor time of daemons and tasks: "+codec+" ÷ plain", testbed.Ratio(processor[k+1], processor[0]), "", "–")
+	}
+	return nil
+}
