@@ -43,6 +43,8 @@ func TestHadoopProperties(t *testing.T) {
 		// refused, with these words of the reason
 		"io.compression.codecs=x":                                                  "suffix",
 		"io.serializations=x":                                                      "Codec",
+		"parquet.read.schema=x":                                                    "formats/parquet",
+		"parquet.avro.write-old-list-structure=false":                              "formats/parquet",
 		"mapreduce.map.env.TZ=UTC":                                                 "environment",
 		"mapreduce.input.lineinputformat.linespermap=0":                            "must be a whole number from 1",
 		"mapreduce.output.fileoutputformat.compress=yes":                           "true or false",
@@ -85,6 +87,7 @@ func TestHadoopProperties(t *testing.T) {
 		// without effect, with a warning
 		"mapreduce.fileoutputcommitter.algorithm.version=2": warned, "mapreduce.fileoutputcommitter.cleanup.skipped=true": warned, "dfs.client.read.shortcircuit=true": warned,
 		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.job.speculative.retry-after-speculate=1": warned,
+		"parquet.page.size=1": warned, "parquet.enable.dictionary=false": warned,
 		"io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
 		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
 		// in effect

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,6 +19,23 @@ func TestHadoop(t *testing.T) {
 	tables := map[string]string{"left": examples.Table("left", 40), "right": examples.Table("right", 40)}
 	for _, op := range []string{"inner", "outer"} {
 		examples.Check(t, "join-"+op, map[string]string{"sorted": examples.Sorted(run(t, op, tables).Files)})
+	}
+}
+
+// TestHadoopReduces: each part file has the keys of Hadoop's.
+func TestHadoopReduces(t *testing.T) {
+	tables := map[string]string{"left": examples.Table("left", 40), "right": examples.Table("right", 40)}
+	for _, reduces := range []int{1, 2, 7} {
+		out := mrtest.RunFiles(t, mrtest.Program(func() (*mapreduce.Job, error) {
+			job, err := join("left", "right", "inner")
+			job.FixedReduces = reduces
+			return job, err
+		}), tables)
+		files := make(map[string]string)
+		for name, content := range out.Files {
+			files[name] = examples.Sorted(map[string]string{name: content}) // values of a key have no order
+		}
+		examples.Check(t, fmt.Sprintf("joined-%d", reduces), files)
 	}
 }
 

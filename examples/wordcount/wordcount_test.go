@@ -15,14 +15,16 @@ func TestWordcount(t *testing.T) {
 	}
 }
 
-// TestHadoop: the part files are those of Hadoop's example.
+// TestHadoop: the part files are those of Hadoop's example, also for an empty input.
 func TestHadoop(t *testing.T) {
 	for _, reduces := range []int{1, 2, 7} {
-		out := mrtest.RunFiles(t, mrtest.Program(func() (*mapreduce.Job, error) {
-			job, err := wordcount()
-			job.FixedReduces = reduces
-			return job, err
-		}), map[string]string{"in": examples.Text(100)})
-		examples.Check(t, fmt.Sprintf("wordcount-%d", reduces), out.Files)
+		for run, text := range map[string]string{"wordcount": examples.Text(100), "empty": ""} {
+			out := mrtest.RunFiles(t, mrtest.Program(func() (*mapreduce.Job, error) {
+				job, err := wordcount()
+				job.FixedReduces = reduces
+				return job, err
+			}), map[string]string{"in": text})
+			examples.Check(t, fmt.Sprintf("%s-%d", run, reduces), out.Files)
+		}
 	}
 }

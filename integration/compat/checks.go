@@ -21,6 +21,7 @@ func checks(dir string) []check {
 		{"files", "Hadoop", "compressed files and SequenceFiles that one writes and the other reads, and their splits", "`compression.TestHadoop`, `sequencefile.TestHadoop`, `runtime.TestBzip2SplitsOfHadoop`", files{dir}.compared},
 		{"examples", "Hadoop", "what examples write: TeraSort and others, with 1, 2 and 7 reduces", "`examples/tera.TestHadoop` and those of the other examples", exampleJobs{dir}.compared},
 		{"habits", "Hadoop", "counters, files and permissions of jobs, and partitions of keys", "`integration/embedded.TestHadoopJobs`, `mapreduce.TestHadoopPartitions`", habits{dir}.recorded},
+		{"formats", "Hadoop", "files of word counts and sorts of SequenceFiles and Avro files, with 1, 2 and 7 reduces", "`formats/sequence.TestHadoopJobs`, `formats/avro.TestHadoopJobs`", formatJobs{dir}.recorded},
 		{"avro", "Avro", "Avro files that one writes and the other reads, by each codec, and their splits", "`avrofile.TestJava`, `avrofile.TestJavaSplits`", avroFiles{dir}.compared},
 		{"streaming", "Hadoop", "output and exit codes of Streaming", "`cmd/mrsubmit.TestStreamingCases`", streaming{dir}.recorded},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},

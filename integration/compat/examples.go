@@ -39,7 +39,7 @@ func (e exampleJobs) compared(ctx context.Context) (a answers, err error) {
 	}
 	for name, content := range map[string]string{
 		"text": examples.Text(100), "numbers": examples.Numbers(100), "left": examples.Table("left", 40), "right": examples.Table("right", 40),
-		"bigtext": examples.Text(compareLines), "bignumbers": examples.Numbers(compareLines),
+		"empty": "", "bigtext": examples.Text(compareLines), "bignumbers": examples.Numbers(compareLines),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
 			return a, err
@@ -83,6 +83,7 @@ func (e exampleJobs) compared(ctx context.Context) (a answers, err error) {
 
 // smallRuns returns the runs with recorded answers.
 func smallRuns() (runs []exampleRun) {
+	joined := []string{"-inFormat", "org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat", "-outFormat", "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat", "-outKey", "org.apache.hadoop.io.Text"}
 	for _, reduces := range []string{"1", "2", "7"} {
 		n := "-Dmapreduce.job.reduces=" + reduces
 		runs = append(runs,
@@ -91,10 +92,11 @@ func smallRuns() (runs []exampleRun) {
 			exampleRun{name: "sort-" + reduces, tool: "sort", args: append(sortLines(reduces), "text", "OUT")},
 			exampleRun{name: "secondarysort-" + reduces, tool: "secondarysort", args: []string{n, "numbers", "OUT"}},
 			exampleRun{name: "terasort-" + reduces, tool: "terasort", args: []string{n, "teragen.out", "OUT"}},
+			exampleRun{name: "joined-" + reduces, tool: "join", args: append(slices.Concat([]string{"-r", reduces}, joined), "-joinOp", "inner", "left", "right", "OUT")},
+			exampleRun{name: "empty-" + reduces, tool: "wordcount", args: []string{n, "empty", "OUT"}},
 			exampleRun{name: "simple-" + reduces, tool: "terasort", args: []string{n, "-Dmapreduce.terasort.simplepartitioner=true", "teragen.out", "OUT"}},
 		)
 	}
-	joined := []string{"-r", "0", "-inFormat", "org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat", "-outFormat", "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat", "-outKey", "org.apache.hadoop.io.Text"}
 	return append(runs,
 		exampleRun{name: "validate-unsorted", tool: "teravalidate", args: []string{"teragen.out", "OUT"}},
 		exampleRun{name: "validate-sorted", tool: "teravalidate", args: []string{"simple-2.out", "OUT"}},
@@ -102,10 +104,11 @@ func smallRuns() (runs []exampleRun) {
 		exampleRun{name: "validate-short", tool: "teravalidate", args: []string{"short", "OUT"}},
 		exampleRun{name: "checksum", tool: "terachecksum", args: []string{"teragen.out", "OUT"}},
 		exampleRun{name: "wordmean", tool: "wordmean", args: []string{"text", "OUT"}},
+		exampleRun{name: "wordmean-empty", tool: "wordmean", args: []string{"empty", "OUT"}},
 		exampleRun{name: "pi-3-1000", tool: "pi", args: []string{"3", "1000"}},
 		exampleRun{name: "pi-7-999", tool: "pi", args: []string{"7", "999"}},
-		exampleRun{name: "join-inner", tool: "join", args: append(slices.Clone(joined), "-joinOp", "inner", "left", "right", "OUT")},
-		exampleRun{name: "join-outer", tool: "join", args: append(slices.Clone(joined), "-joinOp", "outer", "left", "right", "OUT")},
+		exampleRun{name: "join-inner", tool: "join", args: append(slices.Concat([]string{"-r", "0"}, joined), "-joinOp", "inner", "left", "right", "OUT")},
+		exampleRun{name: "join-outer", tool: "join", args: append(slices.Concat([]string{"-r", "0"}, joined), "-joinOp", "outer", "left", "right", "OUT")},
 		exampleRun{name: "randomtext", tool: "randomtextwriter", args: []string{"-Dmapreduce.randomtextwriter.bytespermap=1000000", "-Dmapreduce.randomtextwriter.totalbytes=1000000", "-outFormat", "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat", "OUT"}},
 	)
 }
@@ -209,6 +212,10 @@ func filesOf(dir, run, code string) (map[string]string, error) {
 	case run == "randomtext": // other words in each run
 		for name, content := range files {
 			files[name] = examples.Sentences(content)
+		}
+	case strings.HasPrefix(run, "joined-"):
+		for name, content := range files {
+			files[name] = examples.Sorted(map[string]string{name: content})
 		}
 	case strings.HasPrefix(run, "join-"), strings.HasPrefix(run, "validate-"): // values of a key have no order
 		files = map[string]string{"sorted": examples.Sorted(files)}

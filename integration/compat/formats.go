@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+//go:embed HadoopFormats.java
+var hadoopFormats []byte
+
+// formatJobs records the inputs and outputs of Hadoop's jobs over SequenceFiles and Avro files; dir is for its files.
+type formatJobs struct{ dir string }
+
+func (f formatJobs) recorded(ctx context.Context) (a answers, err error) {
+	input, err := os.ReadFile(jobsInput)
+	if err != nil {
+		return a, err
+	}
+	dir := filepath.Join(f.dir, "formats")
+	err = errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "in"), input, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666))
+	if err != nil {
+		return a, err
+	}
+	java, err := compiled(ctx, dir, "HadoopFormats", hadoopFormats, append(jobArtifacts(), "org.apache.avro:avro-mapred:1.11.4")...)
+	if err != nil {
+		return a, err
+	}
+	a = answers{version: "3.4.2", records: make(map[string]string)}
+	for what, file := range map[string]string{"sequence": "in.seq", "avro": "in.avro"} {
+		testdata := "formats/" + what + "/testdata/"
+		printed, err := java("", what, dir)
+		if err != nil {
+			return a, err
+		}
+		a.records[testdata+"jobs.txt"] = "# Word counts and sorts of " + file + " by Hadoop's local runner: properties, and the records of each file.\n\n" + printed
+		in, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return a, err
+		}
+		a.records[testdata+file] = string(in)
+	}
+	return a, nil
+}
