@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -241,15 +242,53 @@ const (
 	escapeByte = 1 // the first of two bytes that encode 00 or 01
 )
 
-// appendEscaped appends the nested form of a string.
+// appendEscaped appends the nested form of a string. It looks for bytes to escape while it
+// copies words of eight bytes, the last of which may overlap the one before: most strings are
+// short, and cost no call.
 func appendEscaped(dst, src []byte) []byte {
-	for _, b := range src {
-		if b <= escapeByte {
-			return appendEscapedSlowly(dst, src)
+	n, at := len(src), len(dst)
+	if cap(dst)-at <= n {
+		dst = slices.Grow(dst, n+1)
+	}
+	to := dst[at : at+n+1]
+	special := uint64(0)
+	switch {
+	case n > 16:
+		for i := 0; i < n-8; i += 8 {
+			special |= escapes(binary.LittleEndian.Uint64(src[i:]))
+		}
+		special |= escapes(binary.LittleEndian.Uint64(src[n-8:]))
+		copy(to, src)
+	case n >= 8:
+		first, last := binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[n-8:])
+		special = escapes(first) | escapes(last)
+		binary.LittleEndian.PutUint64(to, first)
+		binary.LittleEndian.PutUint64(to[n-8:], last)
+	case n >= 4:
+		first, last := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[n-4:])
+		special = escapes(uint64(first) | uint64(last)<<32)
+		binary.LittleEndian.PutUint32(to, first)
+		binary.LittleEndian.PutUint32(to[n-4:], last)
+	default:
+		for i, b := range src {
+			to[i] = b
+			if b <= escapeByte {
+				special = 1
+			}
 		}
 	}
-	dst = append(dst, src...)
-	return append(dst, escapeEnd)
+	if special != 0 {
+		return appendEscapedSlowly(dst, src)
+	}
+	to[n] = escapeEnd
+	return dst[:at+n+1]
+}
+
+// escapes is not 0 if one of eight bytes is 00 or 01: its highest bit is set after the
+// subtraction, but not before.
+func escapes(word uint64) uint64 {
+	const ones, highest = 0x0101010101010101, 0x8080808080808080
+	return (word - 2*ones) &^ word & highest
 }
 
 func appendEscapedSlowly(dst, src []byte) []byte {

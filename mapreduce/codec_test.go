@@ -167,6 +167,36 @@ func check[T any](t *testing.T, gen *rapid.Generator[T], compare func(a, b T) in
 	})
 }
 
+// TestEscapes: strings of all lengths are encoded as their bytes one by one, and come back,
+// whatever room the buffer has.
+func TestEscapes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := rapid.SliceOfN(rapid.ByteRange(2, 255), 0, 40).Draw(t, "string")
+		for range rapid.IntRange(0, 2).Draw(t, "escaped") {
+			if len(src) > 0 {
+				src[rapid.IntRange(0, len(src)-1).Draw(t, "at")] = rapid.ByteRange(0, 1).Draw(t, "byte")
+			}
+		}
+		var want []byte
+		for _, b := range src {
+			if b <= 1 {
+				want = append(want, 1)
+				b++
+			}
+			want = append(want, b)
+		}
+		want = append(want, 0)
+		dst := make([]byte, 3, 3+rapid.IntRange(0, 50).Draw(t, "room"))
+		got := appendEscaped(dst, src)[3:]
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%x is encoded as %x, want %x", src, got, want)
+		}
+		if back, rest := (&decoder{}).unescape(append(got, 7)); !bytes.Equal(back, src) || !bytes.Equal(rest, []byte{7}) {
+			t.Fatalf("%x came back as %x, rest %x", src, back, rest)
+		}
+	})
+}
+
 // TestKeptStrings: a decoder with keep set copies strings, so they stay the same when the
 // decoded bytes change.
 func TestKeptStrings(t *testing.T) {

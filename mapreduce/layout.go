@@ -97,6 +97,7 @@ type layoutBuilder struct {
 	inside  []reflect.Type // the types around the current one
 	parts   int
 	noOrder error // why values have no order; nil: they have one
+	keeps   bool  // encoding a value keeps its address: in a map's iterator, or in a method Fields
 }
 
 // build returns the layout of a type at a path.
@@ -178,6 +179,7 @@ func (b *layoutBuilder) fields(l *layout, p *part, path string) (form string, er
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	b.disorder(path, f.noOrder)
+	b.keeps = true
 	p.kind, p.fields, l.equal = partFields, new(Fields), false
 	return f.form(), nil
 }
@@ -215,6 +217,7 @@ func (b *layoutBuilder) contain(l *layout, p *part, path string) (size int, form
 			return 0, "", fmt.Errorf("%s[key]: %s cannot be in the key of a map, because different keys would have one encoding: use plain values", path, p.t.Key())
 		}
 		b.disorder(path, errMapOrder)
+		b.keeps = true
 		p.elem, p.maps = inner(p.t.Elem(), path+"[]"), newMapScratch(p.t)
 	default:
 		err = fmt.Errorf("%s: %s has no encoding", path, kindName(p.t))
@@ -302,26 +305,41 @@ func (l *layout) descForm() string {
 
 // layoutOf returns the layout of a type, and why it has no order, or nil.
 func layoutOf(t reflect.Type) (l *layout, noOrder, err error) {
+	b := &layoutBuilder{}
+	l, err = b.root(t)
+	return l, b.noOrder, err
+}
+
+func (b *layoutBuilder) root(t reflect.Type) (*layout, error) {
 	root := t.Name()
 	if root == "" {
 		root = t.String()
 	}
-	b := &layoutBuilder{}
-	l, err = b.build(t, root)
-	return l, b.noOrder, err
+	return b.build(t, root)
 }
 
-// layoutCodec returns the codec of a type by its layout. It copies every value to one
-// variable, so that records cost no allocation.
+// unescaped hides from the compiler that a pointer is used, so that what it refers to stays on
+// the stack. The pointer must not be kept.
+func unescaped(p unsafe.Pointer) unsafe.Pointer {
+	hidden := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
+}
+
+// layoutCodec returns the codec of a type by its layout. Where a value could be kept, it is
+// copied to one variable, so that records cost no allocation.
 func layoutCodec[T any]() (*codec[T], error) {
 	t := reflect.TypeFor[T]()
-	l, noOrder, err := layoutOf(t)
+	b := &layoutBuilder{}
+	l, err := b.root(t)
 	if err != nil {
 		return nil, err
 	}
 	value := new(T)
 	at := unsafe.Pointer(value)
 	put := func(dst []byte, v T) []byte {
+		if !b.keeps {
+			return l.put(dst, unescaped(unsafe.Pointer(&v)))
+		}
 		*value = v
 		return l.put(dst, at)
 	}
@@ -331,7 +349,7 @@ func layoutCodec[T any]() (*codec[T], error) {
 		rest := l.get(d, src, at)
 		return *value, rest
 	}
-	c := &codec[T]{name: t.String(), form: l.form, noOrder: noOrder, append: put, appendNested: put, decodeNested: get}
+	c := &codec[T]{name: t.String(), form: l.form, noOrder: b.noOrder, append: put, appendNested: put, decodeNested: get}
 	if l.object {
 		c.name, c.form = c.name+"{"+l.form+"}", "fields{"+l.form+"}"
 	}

@@ -10,8 +10,10 @@ import (
 	"math"
 	"net/netip"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,6 +226,42 @@ func TestLayouts(t *testing.T) {
 			t.Fatalf("%s: of %x and %x one is a prefix of the other", typ, a, b)
 		}
 	})
+}
+
+// TestEncodeOnStack: values are encoded where they are, on a stack that grows meanwhile, and
+// what they refer to stays until then.
+func TestEncodeOnStack(t *testing.T) {
+	type inner = *[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]string
+	type deep struct {
+		A string
+		B inner
+		C []string
+		D string
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	var all sync.WaitGroup
+	for i := range 500 {
+		all.Go(func() {
+			c := must[deep](nil)
+			text := func() string { return fmt.Sprint("text ", i) }
+			nested := [1]string{text()}
+			v := deep{A: text(), B: &[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]*[1]string{}, D: text()}
+			at := reflect.ValueOf(v.B).Elem().Index(0)
+			for at.Type() != reflect.TypeFor[*[1]string]() {
+				at.Set(reflect.New(at.Type().Elem()))
+				at = at.Elem().Index(0)
+			}
+			at.Set(reflect.ValueOf(&nested))
+			v.C = []string{text(), text()}
+			want := plainPut(reflect.ValueOf(v))
+			for range 20 {
+				if got := c.append(nil, v); !bytes.Equal(got, want) {
+					t.Errorf("%x, want %x", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 type (

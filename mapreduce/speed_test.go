@@ -272,6 +272,12 @@ func BenchmarkLedger(b *testing.B) {
 	b.Run("emit/hand", func(b *testing.B) {
 		runMap(b, emitting(b.N, func(i int) (string, ledger) { return someWords[i%2000], ledgerOf(i) }).Codecs(nil, ledgerCodec()))
 	})
+	b.Run("key/hand", func(b *testing.B) {
+		runMap(b, emitting(b.N, func(i int) (ledger, string) { return ledgerOf(i), someWords[i%2000] }).Codecs(ledgerCodec(), nil))
+	})
+	b.Run("key/layout", func(b *testing.B) {
+		benchMap(b, false, func(i int) (ledger, string) { return ledgerOf(i), someWords[i%2000] })
+	})
 	b.Run("emit/fields", func(b *testing.B) {
 		benchMap(b, false, func(i int) (string, ledgerFields) { return someWords[i%2000], ledgerFields(ledgerOf(i)) })
 	})
