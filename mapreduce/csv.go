@@ -16,10 +16,21 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/property"
 )
 
-// CSVFormat says how the files of [CSV] are written. The zero value is RFC 4180 with a header.
+// CSVFormat says how the files of [CSV] and [CSVOutput] are written. The zero value is RFC 4180 with a header.
 type CSVFormat struct {
 	Separator rune // between fields; 0: a comma
 	NoHeader  bool // the first row is data: fields of R are the columns, in order
+}
+
+func (f CSVFormat) separator() (string, error) {
+	separator := ","
+	if f.Separator != 0 {
+		separator = string(f.Separator)
+	}
+	if !utf8.ValidRune(f.Separator) || strings.Contains("\"\r\n", separator) {
+		return "", fmt.Errorf("the separator cannot be %q", separator)
+	}
+	return separator, nil
 }
 
 // CSV reads files of comma-separated values, as in RFC 4180: a field in quotes may contain separators, line breaks
@@ -36,12 +47,9 @@ type CSVFormat struct {
 // tables into several files. Paths and compressed files are as for [Lines].
 func CSV[R any](f CSVFormat, paths ...string) Input[R] {
 	spec := &inputSpec{format: "csv", paths: paths}
-	separator := ","
-	if f.Separator != 0 {
-		separator = string(f.Separator)
-	}
-	if !utf8.ValidRune(f.Separator) || strings.Contains("\"\r\n", separator) {
-		spec.err = fmt.Errorf("input of CSV: the separator cannot be %q", separator)
+	separator, err := f.separator()
+	if err != nil {
+		spec.err = fmt.Errorf("input of CSV: %w", err)
 	}
 	plan, err := rowPlanOf(reflect.TypeFor[R]())
 	if err != nil {

@@ -158,8 +158,8 @@ func TestRowPlanRefused(t *testing.T) {
 	for want, r := range map[string]reflect.Type{
 		"as a struct or []string, but not as map[string]string": reflect.TypeFor[map[string]string](),
 		"struct { a int }.a cannot be set; export it":           reflect.TypeFor[struct{ a int }](),
-		"A: a column cannot be read as []int":                   reflect.TypeFor[struct{ A []int }](),
-		"A: a column cannot be read as map[int]int":             reflect.TypeFor[struct{ A *map[int]int }](),
+		"A: a column cannot be a []int":                         reflect.TypeFor[struct{ A []int }](),
+		"A: a column cannot be a map[int]int":                   reflect.TypeFor[struct{ A *map[int]int }](),
 		"two fields of": reflect.TypeFor[struct {
 			A int `csv:"x"`
 			B int `csv:"x"`

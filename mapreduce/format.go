@@ -9,7 +9,7 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Format encodes the records of an output. Use [Text], [Raw] or [Binary], a package below
+// Format encodes the records of an output. Use [Text], [Raw], [Binary] or [CSVOutput], a package below
 // formats, or implement [RecordFormat] or [FileFormat].
 type Format interface {
 	// Name identifies the format in the job's description: lower case, no blanks.
@@ -106,6 +106,8 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 		format = binaryFormat(key, value)
 	case RecordFormat:
 		format = customFormat(f, key, value)
+	case rowFormat[K, V]:
+		format = f.rows(t)
 	default:
 		return nil, mrruntime.Fatal(unsuitable(f, key.name, value.name))
 	}
@@ -204,6 +206,8 @@ func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
 		return nil
 	case FileFormat[K, V], RecordFormat:
 		return nil
+	case rowFormat[K, V]:
+		return f.invalid()
 	}
 	return unsuitable(f, typeName(k), typeName(v))
 }

@@ -151,7 +151,7 @@ func setterOf(t reflect.Type) (func(reflect.Value, string) error, error) {
 	case reflect.Float32, reflect.Float64:
 		return setterBy(t, func(s string) (float64, error) { return strconv.ParseFloat(s, bits) }, reflect.Value.SetFloat), nil
 	}
-	return nil, fmt.Errorf("a column cannot be read as %v; use a string, a boolean, a number, a type with UnmarshalText, or a pointer to one", t)
+	return nil, fmt.Errorf("a column cannot be a %v; use a string, a boolean, a number, a type with UnmarshalText, or a pointer to one", t)
 }
 
 func setterBy[T any](t reflect.Type, parse func(string) (T, error), set func(reflect.Value, T)) func(reflect.Value, string) error {
