@@ -37,7 +37,7 @@ func layers() [][]string {
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
 		{"scheduler/...", "locality"},
-		{"audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile", "avrofile"},
+		{"archive", "audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile", "avrofile"},
 		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/membound", "internal/spelling", "internal/javatext", "internal/shelltable"},
 	}
