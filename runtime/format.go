@@ -24,6 +24,7 @@ const FormatMapred = "mapred"
 var formats = map[string]Format{
 	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"text":       sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces, single: true},
+	"pieces":     sized{samplePlaces: 1, single: true}, // the job's own code reads their records
 	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
 	"nlines":     counted{sized{samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},

@@ -9,7 +9,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
+	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/sequencefile/writable"
 )
 
@@ -19,6 +21,24 @@ type Options struct {
 	SyncInterval int            // bytes
 	BlockSize    int            // bytes of keys and values, with Block
 	Sync         [syncSize]byte // zero: random
+}
+
+// OptionsOf returns the compression and the size of a block that properties of a job ask for.
+func OptionsOf(property func(name string) string) (o Options, err error) {
+	if text := property("io.seqfile.compress.blocksize"); text != "" {
+		if o.BlockSize, err = strconv.Atoi(text); err != nil {
+			return o, fmt.Errorf("property io.seqfile.compress.blocksize=%q: must be a whole number", text)
+		}
+	}
+	const compress = "mapreduce.output.fileoutputformat.compress"
+	if property(compress) != "true" {
+		return o, nil
+	}
+	if o.Compression, err = ParseCompression(property(compress + ".type")); err != nil || o.Compression == None {
+		return o, err
+	}
+	o.Codec, err = compression.Named(property(compress + ".codec"))
+	return o, err
 }
 
 // Writer writes a file. Its first error is final.

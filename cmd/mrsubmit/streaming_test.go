@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,7 @@ func TestStreamingCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			needPrograms(t, c)
 			dir := t.TempDir()
 			if err := c.Write(dir); err != nil {
 				t.Fatal(err)
@@ -71,6 +74,16 @@ func TestStreamingCases(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s\n%s", got.String(), c, stderr)
 			}
 		})
+	}
+}
+
+// needPrograms skips a case with scripts for a program that is missing.
+func needPrograms(t *testing.T, c *streamtest.Case) {
+	for _, program := range []string{"perl", "python3"} {
+		_, err := exec.LookPath(program)
+		if err != nil && slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, program+" ") }) {
+			t.Skip(err)
+		}
 	}
 }
 

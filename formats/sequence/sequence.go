@@ -27,7 +27,6 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/sequencefile"
 	"github.com/quernmr/quern/sequencefile/writable"
@@ -38,12 +37,8 @@ const Name = "sequencefile"
 
 // Properties that this package reads.
 const (
-	compress      = "mapreduce.output.fileoutputformat.compress"
-	compressCodec = "mapreduce.output.fileoutputformat.compress.codec"
-	compressType  = "mapreduce.output.fileoutputformat.compress.type"
-	blockSize     = "io.seqfile.compress.blocksize"
-	maxRecord     = "quern.record.max.bytes"
-	maxRatio      = "quern.decompressed.ratio.max"
+	maxRecord = "quern.record.max.bytes"
+	maxRatio  = "quern.decompressed.ratio.max"
 )
 
 // Input reads SequenceFiles with keys and values of two classes. Paths are as for [mapreduce.Lines].
@@ -126,21 +121,14 @@ func (*Format[K, V]) Name() string { return Name }
 
 // Create begins a file. Its sync marker follows from the task, so that each attempt writes the same bytes.
 func (f *Format[K, V]) Create(t *mapreduce.Task, file io.Writer) (mapreduce.FileWriter[K, V], error) {
-	o := sequencefile.Options{Header: sequencefile.Header{KeyClass: f.key.Name, ValueClass: f.value.Name, Metadata: f.Metadata}, BlockSize: int(number(t.Property(blockSize))), Sync: md5.Sum([]byte(t.ID))}
 	if f.key.Name == "" || f.value.Name == "" {
 		return nil, errors.New("a class of a SequenceFile has no name")
 	}
-	if t.Property(compress) == "true" {
-		var err error
-		if o.Compression, err = sequencefile.ParseCompression(t.Property(compressType)); err != nil {
-			return nil, err
-		}
-		if o.Compression != sequencefile.None {
-			if o.Codec, err = compression.Named(t.Property(compressCodec)); err != nil {
-				return nil, err
-			}
-		}
+	o, err := sequencefile.OptionsOf(t.Property)
+	if err != nil {
+		return nil, err
 	}
+	o.KeyClass, o.ValueClass, o.Metadata, o.Sync = f.key.Name, f.value.Name, f.Metadata, md5.Sum([]byte(t.ID))
 	buffer := bufio.NewWriterSize(file, 256<<10)
 	w, err := sequencefile.NewWriter(buffer, o)
 	return &writer[K, V]{Format: f, file: w, buffer: buffer}, err

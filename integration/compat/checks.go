@@ -8,7 +8,7 @@ import (
 )
 
 // checks returns all checks in the order in which they run; dir is for their files.
-func checks(dir string) []check {
+func checks(dir, cases string) []check {
 	h, q := hadoop{dir}, tpch{dir}
 	return []check{
 		{"globs", "Hadoop", "files that match a glob", "`runtime.TestGlobs`", h.recorded("globs", "runtime/testdata/globs.txt")},
@@ -23,7 +23,7 @@ func checks(dir string) []check {
 		{"habits", "Hadoop", "counters, files and permissions of jobs, and partitions of keys", "`integration/embedded.TestHadoopJobs`, `mapreduce.TestHadoopPartitions`", habits{dir}.recorded},
 		{"formats", "Hadoop", "files of word counts and sorts of SequenceFiles and Avro files, with 1, 2 and 7 reduces", "`formats/sequence.TestHadoopJobs`, `formats/avro.TestHadoopJobs`", formatJobs{dir}.recorded},
 		{"avro", "Avro", "Avro files that one writes and the other reads, by each codec, and their splits", "`avrofile.TestJava`, `avrofile.TestJavaSplits`", avroFiles{dir}.compared},
-		{"streaming", "Hadoop", "output and exit codes of Streaming", "`cmd/mrsubmit.TestStreamingCases`", streaming{dir}.recorded},
+		{"streaming", "Hadoop", "output and exit codes of Streaming", "`cmd/mrsubmit.TestStreamingCases`", streaming{dir, cases}.recorded},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},
 		{"failover", "Hadoop", "a user's job with Kerberos and, as root, with the user's account, while a NameNode fails over, for longer than a token lives", "`dfs/hdfs.TestPrincipals`", failover{dir}.compared},
 		{"tpch-tiny", "DuckDB", "answers to TPC-H queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},

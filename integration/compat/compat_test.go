@@ -69,7 +69,7 @@ func TestShow(t *testing.T) {
 
 // TestChoose: each name selects one check, and an unknown name is refused.
 func TestChoose(t *testing.T) {
-	all := checks(t.TempDir())
+	all := checks(t.TempDir(), "")
 	for _, c := range all {
 		if found, err := choose(all, c.name); err != nil || len(found) != 1 {
 			t.Errorf("%s: %d checks, %v", c.name, len(found), err)

@@ -1,6 +1,6 @@
 // Compat compares Quern with its real peers:
 //
-//	go run ./integration/compat [-rewrite] [-only globs,names]
+//	go run ./integration/compat [-rewrite] [-only globs,names] [-cases text]
 //
 // Most answers are recorded in testdata, so that gating tests need no peer. Compat runs the peers
 // and compares their answers with these files; -rewrite writes changed answers. It also compares
@@ -29,9 +29,10 @@ import (
 func main() {
 	rewrite := flag.Bool("rewrite", false, "record the peers' answers")
 	only := flag.String("only", "", "comma-separated `names` of the checks to run; default: all")
+	cases := flag.String("cases", "", "run only the cases of Streaming with this `text` in their names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *rewrite)
+	err := run(ctx, *only, *cases, *rewrite)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compat:", err)
@@ -41,7 +42,7 @@ func main() {
 
 const page = "docs/compat.md"
 
-func run(ctx context.Context, only string, rewrite bool) error {
+func run(ctx context.Context, only, cases string, rewrite bool) error {
 	if _, err := os.Stat("integration/compat"); err != nil {
 		return fmt.Errorf("run it at the top of the repository: %w", err)
 	}
@@ -50,7 +51,7 @@ func run(ctx context.Context, only string, rewrite bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all := checks(dir)
+	all := checks(dir, cases)
 	selected, err := choose(all, only)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func run(ctx context.Context, only string, rewrite bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(results) < len(all) || count(results, skipped) > 0 {
+	if len(results) < len(all) || cases != "" || count(results, skipped) > 0 {
 		fmt.Fprintf(os.Stderr, "%s is unchanged, because not all checks have run\n", page)
 	} else if err := os.WriteFile(page, []byte(head(time.Now())+table), 0o666); err != nil {
 		return err

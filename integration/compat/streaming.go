@@ -16,8 +16,11 @@ import (
 // streamingCases has the cases of Hadoop Streaming.
 const streamingCases = "mapreduce/streaming/testdata/cases"
 
-// streaming runs Hadoop Streaming on its local runner; dir is for its files.
-type streaming struct{ dir string }
+// streaming runs Hadoop Streaming on its local runner.
+type streaming struct {
+	dir   string // for its files
+	cases string // a part of the names of the cases to run
+}
 
 // recorded runs all cases. Of each one it records the exit code and the files of the output.
 func (s streaming) recorded(ctx context.Context) (answers, error) {
@@ -33,6 +36,9 @@ func (s streaming) recorded(ctx context.Context) (answers, error) {
 	}
 	a := answers{version: "3.4.2", records: make(map[string]string)}
 	for _, name := range names {
+		if !strings.Contains(filepath.Base(name), s.cases) {
+			continue
+		}
 		if a.records[name], err = s.record(ctx, jars, name); err != nil {
 			return a, fmt.Errorf("%s: %w", name, err)
 		}

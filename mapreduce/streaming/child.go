@@ -29,7 +29,6 @@ type child struct {
 	out     *os.File
 	errors  *os.File
 	stderr  *stderr
-	lineMax int
 }
 
 // start starts a command in the attempt's directory.
@@ -38,7 +37,7 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 	if len(args) == 0 {
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
-	ch := &child{role: role, command: command, task: t, lineMax: c.lineMax}
+	ch := &child{role: role, command: command, task: t}
 	ch.stderr = newStderr(t, c, counts)
 	ch.cmd = exec.Command(lookUp(t.Dir(), args[0]), args[1:]...)
 	ch.cmd.Args[0] = args[0]
@@ -92,8 +91,8 @@ func closeAll(pipes ...*os.File) {
 	}
 }
 
-// run feeds the command and passes on the lines of its output, until the command ends.
-func (c *child) run(feed func(*input) error, each func(line []byte) error) error {
+// run feeds the command and passes on the records of its output, until the command ends.
+func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func()) nextRecord, each sink) error {
 	end := func() {
 		c.cmd.Process.Kill()
 		c.close()
@@ -115,7 +114,7 @@ func (c *child) run(feed func(*input) error, each func(line []byte) error) error
 		c.stderr.read(c.errors)
 		close(told)
 	}()
-	err := c.readOutput(each)
+	err := c.readOutput(read(c.out, c.task.Alive), each)
 	if err != nil { // the command's own children may hold the pipes open
 		end()
 	}
@@ -131,17 +130,16 @@ func (c *child) run(feed func(*input) error, each func(line []byte) error) error
 	return cmp.Or(err, feedErr, exit)
 }
 
-func (c *child) readOutput(each func(line []byte) error) error {
-	out := newLines(c.out, c.lineMax, c.task.Alive)
+func (c *child) readOutput(next nextRecord, each sink) error {
 	for {
-		line, err := out.next()
+		key, value, err := next()
 		switch {
 		case err == io.EOF:
 			return nil
 		case err != nil:
 			return fmt.Errorf("read the output of the %s: %w", c.role, err)
 		}
-		if err := each(line); err != nil {
+		if err := each(key, value); err != nil {
 			return err
 		}
 	}
@@ -188,11 +186,18 @@ func (b brokenPipe) Unwrap() error { return b.error }
 // line writes pieces of a line.
 func (in *input) line(pieces ...[]byte) error {
 	for _, p := range pieces {
-		if _, err := in.w.Write(p); err != nil {
-			return brokenPipe{err}
+		if err := in.write(p); err != nil {
+			return err
 		}
 	}
 	if err := in.w.WriteByte('\n'); err != nil {
+		return brokenPipe{err}
+	}
+	return nil
+}
+
+func (in *input) write(p []byte) error {
+	if _, err := in.w.Write(p); err != nil {
 		return brokenPipe{err}
 	}
 	return nil

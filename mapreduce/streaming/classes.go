@@ -15,7 +15,13 @@ const (
 	textInput     = "TextInputFormat"
 	keyValueInput = "KeyValueTextInputFormat"
 	nLineInput    = "NLineInputFormat"
+	autoInput     = "AutoInputFormat"
+	streamInput   = "StreamInputFormat" // with an -inputreader
 	textOutput    = "TextOutputFormat"
+
+	sequenceInput       = "SequenceFileInputFormat"
+	sequenceAsTextInput = "SequenceFileAsTextInputFormat"
+	sequenceOutput      = "SequenceFileOutputFormat"
 
 	hashPartitioner     = "HashPartitioner"
 	keyFieldPartitioner = "KeyFieldBasedPartitioner"
@@ -36,9 +42,8 @@ var (
 		aliases: map[string]string{"ValueAggregatorReducer": aggregate}}
 	combiners = role{option: "-combiner", known: []string{identityReducer, aggregate}, command: true,
 		aliases: map[string]string{"ValueAggregatorCombiner": aggregate, "ValueAggregatorReducer": aggregate}}
-	inputFormats = role{option: "-inputformat", known: []string{textInput, keyValueInput, nLineInput},
-		aliases: map[string]string{"AutoInputFormat": textInput}}
-	outputFormats = role{option: "-outputformat", known: []string{textOutput}}
+	inputFormats  = role{option: "-inputformat", known: []string{textInput, keyValueInput, nLineInput, sequenceInput, sequenceAsTextInput, autoInput}}
+	outputFormats = role{option: "-outputformat", known: []string{textOutput, sequenceOutput}}
 	partitioners  = role{option: "-partitioner", known: []string{hashPartitioner, keyFieldPartitioner}}
 	comparators   = role{option: "mapreduce.job.output.key.comparator.class", known: []string{keyFieldComparator}}
 )

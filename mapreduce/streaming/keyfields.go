@@ -118,21 +118,27 @@ func fieldAt(key, separator []byte, n int) (begin, end int, ok bool) {
 type keyHash struct {
 	specs     []keySpec
 	separator []byte
+	show      appender // Java's toString; nil: of text
 }
 
-func (h *keyHash) hash(key []byte) (sum int32) {
+func (h *keyHash) hash(key []byte) (sum int32, err error) {
+	if h.show != nil {
+		if key, err = h.show(nil, key); err != nil {
+			return 0, err
+		}
+	}
 	if len(h.specs) == 0 {
 		for _, unit := range utf16.Encode([]rune(string(key))) { // String.hashCode
 			sum = 31*sum + int32(unit)
 		}
-		return sum
+		return sum, nil
 	}
 	for i := range h.specs {
 		if part, ok := h.specs[i].cut(key, h.separator); ok {
 			sum = javatext.Hash(sum, part)
 		}
 	}
-	return sum
+	return sum, nil
 }
 
 // keyOrder is KeyFieldBasedComparator. It encodes a key so that the order of bytes is the comparator's. Each -k gives a
@@ -237,6 +243,9 @@ func (c *compiled) order() error {
 		return nil
 	}
 	c.parts = &keyHash{separator: separator}
+	if c.mapped.key != textClass {
+		c.parts.show = asText(c.mapped.key)
+	}
 	if fields, err := c.number(partitionFields, 0); err != nil {
 		return err
 	} else if fields > 0 {
@@ -251,12 +260,16 @@ func (c *compiled) order() error {
 }
 
 // partition returns a key's partition of n.
-func (c *compiled) partition(key []byte, n int) int {
-	h := int32(0)
-	if c.parts == nil {
+func (c *compiled) partition(key []byte, n int) (int, error) {
+	var h int32
+	var err error
+	switch {
+	case c.parts != nil:
+		h, err = c.parts.hash(key)
+	case c.mapped.key == longClass:
+		h = int32(binary.BigEndian.Uint64(key))
+	default:
 		h = javatext.Hash(1, key)
-	} else {
-		h = c.parts.hash(key)
 	}
-	return int(uint32(h)&0x7fffffff) % n
+	return int(uint32(h)&0x7fffffff) % n, err
 }

@@ -109,14 +109,9 @@ func options() []option {
 			p.Background = true
 			return nil
 		}},
-		{name: "io", value: true, set: func(_ *parser, value string) error {
-			if value == "rawbytes" || value == "typedbytes" {
-				return fmt.Errorf("-io %s is refused: commands read and write text", value)
-			}
-			return nil // Hadoop takes any other name for text
-		}},
+		into("io", func(j *Job) *string { return &j.io }),
+		into("inputreader", func(j *Job) *string { return &j.reader }),
 		refuse("cacheArchive", "Quern does not unpack archives; put the files into a directory, or unpack in the command"),
-		refuse("inputreader", "Quern reads text; the input formats are "+strings.Join(inputFormats.known, ", ")),
 		ignore("mapdebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
 		ignore("reducedebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
 		{name: "verbose", set: nothing}, {name: "debug", set: nothing},
@@ -300,6 +295,11 @@ func (p *parser) finish() (err error) {
 	if p.reduces != "" {
 		p.set(property.Reduces, p.reduces)
 	}
+	if j.io != "" {
+		for _, direction := range []string{"stream.map.input", "stream.map.output", "stream.reduce.input", "stream.reduce.output"} {
+			p.set(direction, j.io)
+		}
+	}
 	if j.Reducer == "NONE" {
 		j.Reducer, j.MapOnly = "", true
 	}
@@ -320,6 +320,9 @@ func (p *parser) finish() (err error) {
 			return err
 		}
 	}
+	if err := p.inputReader(); err != nil {
+		return err
+	}
 	for _, command := range []struct {
 		role
 		name *string
@@ -338,6 +341,24 @@ func (p *parser) finish() (err error) {
 	}
 	if reducer, _ := reducers.class(j.Reducer); reducer == aggregate && j.Combiner == "" {
 		j.Combiner = aggregate
+	}
+	return nil
+}
+
+// inputReader resolves -inputreader. Hadoop ignores it if -inputformat names another format than the first two.
+func (p *parser) inputReader() (err error) {
+	j := p.Job
+	if j.reader == "" {
+		return nil
+	}
+	if j.XML, err = parseReader(j.reader); err != nil {
+		return err
+	}
+	switch j.InputFormat {
+	case "", keyValueInput, sequenceInput:
+		j.InputFormat = streamInput
+	default:
+		p.Notes = append(p.Notes, fmt.Sprintf("-inputreader has no effect: -inputformat %s wins", j.InputFormat))
 	}
 	return nil
 }

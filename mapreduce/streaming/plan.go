@@ -27,6 +27,10 @@ const (
 	comparatorOptions  = "mapreduce.partition.keycomparator.options"
 	keyFieldSeparator  = "mapreduce.map.output.key.field.separator"
 	partitionFields    = "num.key.fields.for.partition"
+	mapKeyClass        = "mapreduce.map.output.key.class"
+	mapValueClass      = "mapreduce.map.output.value.class"
+	outKeyClass        = "mapreduce.job.output.key.class"
+	outValueClass      = "mapreduce.job.output.value.class"
 	truncateLimit      = "stream.jobconf.truncate.limit"
 	lazyProperty       = "quern.output.lazy"
 )
@@ -40,6 +44,9 @@ type compiled struct {
 	parts    *keyHash       // nil: Hadoop's hash of the key
 	input    *runtime.Chunk // of a map's attempt; nil: of other attempts
 
+	forms             forms
+	mapped            classes   // of map output, if there are reduces
+	declared          classes   // of the job's output
 	mapCut, reduceCut splitting // of lines that commands write
 	enough            int       // records that a mapper must have written so that it may leave input unread
 	lineMax           int       // bytes of a line that a command writes
@@ -66,7 +73,8 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	}
 	c.plan.Combine = j.Combiner != "" && !c.MapOnly
 	c.noteUnused()
-	if err := cmp.Or(c.numbers(), c.check()); err != nil {
+	c.forms = forms{c.form("stream.map.input"), c.form("stream.map.output"), c.form("stream.reduce.input"), c.form("stream.reduce.output")}
+	if err := cmp.Or(c.numbers(), c.classify(), c.check()); err != nil {
 		return nil, err
 	}
 	if c.plan.Inputs, err = j.inputs(dir); err != nil {
@@ -96,7 +104,7 @@ func (c *compiled) properties() (map[string]string, error) {
 	table, ofStreaming, given := property.NewTable(), make(map[string]string), make(map[string]string)
 	for name, value := range c.Properties {
 		switch current := property.CurrentName(name); current {
-		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator:
+		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator, mapKeyClass, mapValueClass, outKeyClass, outValueClass:
 			ofStreaming[current] = value
 		default:
 			given[name] = value
@@ -184,15 +192,62 @@ func (c *compiled) truth(name string, byDefault bool) bool {
 	return byDefault
 }
 
+// forms are the forms of what commands read and write.
+type forms struct{ mapIn, mapOut, reduceIn, reduceOut string }
+
+func (c *compiled) form(name string) string { return formOf(c.plan.Properties[name]) }
+
+// classify finds the classes of map output and of the output, as Hadoop does.
+func (c *compiled) classify() error {
+	p := c.plan.Properties
+	c.declared = classes{cmp.Or(p[outKeyClass], longClass), cmp.Or(p[outValueClass], textClass)}
+	mapSays := c.mapClass() == "" || p["stream.map.output"] != ""
+	if mapSays && c.MapOnly {
+		c.declared = written(c.forms.mapOut)
+	}
+	if !c.MapOnly && c.reduceClass() == "" || p["stream.reduce.output"] != "" {
+		c.declared = written(c.forms.reduceOut)
+	}
+	c.mapped = classes{cmp.Or(p[mapKeyClass], c.declared.key), cmp.Or(p[mapValueClass], c.declared.value)}
+	if mapSays {
+		c.mapped = written(c.forms.mapOut)
+	}
+	if of, known := c.inputClasses(); known && c.mapClass() == identityMapper {
+		return c.checkPassed(of)
+	}
+	return nil
+}
+
+// checkPassed checks the classes of records that the identity mapper passes on.
+func (c *compiled) checkPassed(of classes) error {
+	switch {
+	case c.MapOnly:
+		return nil
+	case of != c.mapped:
+		return fmt.Errorf("type mismatch in key from map: the mapper is the identity, so its keys and values are %v, but the job declares %v: give a -mapper, -inputformat %s, or set %s and %s",
+			of, c.mapped, keyValueInput, mapKeyClass, mapValueClass)
+	case !sortsAsBytes(of.key), of.key == longClass && c.InputFormat != "" && c.InputFormat != textInput && c.InputFormat != nLineInput:
+		return fmt.Errorf("keys of the class %s cannot be sorted: give a -mapper", of.key)
+	}
+	return nil
+}
+
+// sortsAsBytes reports whether a class orders its values by their bytes. Offsets are never negative.
+func sortsAsBytes(class string) bool {
+	return class == textClass || class == bytesClass || class == typedClass || class == longClass
+}
+
 // check refuses what no attempt could do.
 func (c *compiled) check() error {
-	for _, io := range []string{"stream.map.input", "stream.map.output", "stream.reduce.input", "stream.reduce.output"} {
-		if form := c.get(io, "text"); form == "rawbytes" || form == "typedbytes" || form == "keyonlytext" {
-			return fmt.Errorf("property %s=%s is refused: commands read and write text", io, form)
-		}
-	}
-	if c.mapClass() == identityMapper && c.InputFormat != keyValueInput && !c.MapOnly {
-		return fmt.Errorf("type mismatch in key from map: the mapper is the identity, so its keys are offsets of lines, but the reduces read text: give a -mapper, or -inputformat %s", keyValueInput)
+	combine := c.combineClass()
+	switch {
+	case c.MapOnly:
+	case c.Combiner != "" && combine == "" && written(c.forms.reduceOut) != c.mapped:
+		return fmt.Errorf("-combiner %s would write %v, as stream.reduce.output says, but map output is %v", c.Combiner, written(c.forms.reduceOut), c.mapped)
+	case (combine == aggregate || c.reduceClass() == aggregate) && c.mapped != texts:
+		return fmt.Errorf("-reducer %s adds up text, but map output is %v", aggregate, c.mapped)
+	case c.plan.Properties[comparatorClass] != "" && c.mapped.key != textClass:
+		return fmt.Errorf("%s orders text, but keys of map output are %s", keyFieldComparator, c.mapped.key)
 	}
 	return nil
 }
@@ -220,8 +275,11 @@ func (c *compiled) combineClass() string {
 
 func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 	in := wire.InputPlan{Format: "text"}
-	if j.InputFormat == nLineInput {
+	switch j.InputFormat {
+	case nLineInput:
 		in.Format = "nlines"
+	case sequenceInput, sequenceAsTextInput, streamInput:
+		in.Format = "pieces"
 	}
 	for _, list := range j.Inputs {
 		paths, err := program.SplitList(list)

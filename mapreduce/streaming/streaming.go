@@ -1,5 +1,5 @@
 // Package streaming runs jobs of Hadoop Streaming: the mapper, combiner and reducer are commands, which read records as
-// lines from standard input and write records as lines to standard output.
+// lines from standard input and write records as lines to standard output. Package records has the binary forms.
 //
 // [Parse] reads Hadoop's command line, [Job.Submission] describes the job for a client, and [Serve] runs attempts. The
 // executable of the process that calls Serve is the job's program: mrsubmit. The arguments and properties travel in
@@ -7,8 +7,8 @@
 //
 // # Records
 //
-// Keys and values are bytes; nothing decodes them. A key's bytes order the records, as Hadoop's Text does, unless
-// KeyFieldBasedComparator is given: then map output has a key that sorts in its order, and the value begins with the
+// Keys and values have classes, as in Hadoop: see form.go. A Text, BytesWritable or TypedBytesWritable is only its content,
+// so text passes without a copy. A key's bytes order the records, as these classes do, unless KeyFieldBasedComparator is given: then map output has a key that sorts in its order, and the value begins with the
 // length of the original key, as a varint, and that key.
 //
 // # Invariants
@@ -42,14 +42,17 @@ type Job struct {
 	Reducer  string `json:"reducer,omitempty"`
 	MapOnly  bool   `json:"mapOnly,omitempty"` // -reducer NONE
 
-	InputFormat  string `json:"inputFormat,omitempty"`
-	OutputFormat string `json:"outputFormat,omitempty"`
-	Partitioner  string `json:"partitioner,omitempty"`
-	Lazy         bool   `json:"lazy,omitempty"` // -lazyOutput
+	InputFormat  string      `json:"inputFormat,omitempty"`
+	XML          *xmlRecords `json:"xml,omitempty"` // -inputreader
+	OutputFormat string      `json:"outputFormat,omitempty"`
+	Partitioner  string      `json:"partitioner,omitempty"`
+	Lazy         bool        `json:"lazy,omitempty"` // -lazyOutput
 
 	Files       map[string]string `json:"files,omitempty"` // side files: path or URL by the name of the link
 	Environment []string          `json:"-"`               // of -cmdenv: NAME=VALUE
 	Properties  map[string]string `json:"-"`
+
+	io, reader string // -io, -inputreader, until the options are complete
 }
 
 // Names in wire.Program.Flags. Each property and variable has a flag of its own.

@@ -5,16 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
-	"unicode/utf8"
 
-	"github.com/quernmr/quern/mapreduce/internal/property"
 	"github.com/quernmr/quern/runtime"
 )
 
@@ -34,18 +29,22 @@ func (c *compiled) job() runtime.Job {
 type sink func(key, value []byte) error
 
 // mapSink returns the sink of a map.
-func (c *compiled) mapSink(t *runtime.Task, out runtime.Collector) (sink, error) {
+func (c *compiled) mapSink(t *runtime.Task, out runtime.Collector, of classes) (sink, error) {
 	if out == nil {
-		return c.outputSink(t)
+		return c.outputSink(t, of)
 	}
 	n := t.Partitions
-	if c.keys == nil {
-		return func(key, value []byte) error { return out.Collect(c.partition(key, n), key, value) }, nil
-	}
 	var sorted, stored []byte
 	return func(key, value []byte) error {
+		partition, err := c.partition(key, n)
+		if err != nil {
+			return fmt.Errorf("partition of a key: %w", err)
+		}
+		if c.keys == nil {
+			return out.Collect(partition, key, value)
+		}
 		sorted, stored = c.stored(sorted[:0], stored[:0], key, value)
-		return out.Collect(c.partition(key, n), sorted, stored)
+		return out.Collect(partition, sorted, stored)
 	}, nil
 }
 
@@ -70,44 +69,28 @@ func (c *compiled) loaded(sorted, stored []byte) (key, value []byte, err error) 
 	return stored[size : size+int(n)], stored[size+int(n):], nil
 }
 
-// outputSink writes lines to the attempt's output.
-func (c *compiled) outputSink(t *runtime.Task) (sink, error) {
-	separator := []byte(c.plan.Properties[property.TextSeparator])
-	var out *runtime.Output
-	if !c.truth(lazyProperty, false) {
-		var err error
-		if out, err = t.Output(""); err != nil {
-			return nil, err
-		}
-	}
-	var line []byte
-	return func(key, value []byte) (err error) {
-		if out == nil {
-			if out, err = t.Output(""); err != nil {
-				return err
-			}
-		}
-		line = append(append(append(append(line[:0], key...), separator...), value...), '\n')
-		return out.Write(line)
-	}, nil
-}
-
 // runMap is the map of every job.
 func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collector) error {
 	if chunks := in.Chunks(); len(chunks) > 0 {
 		c.input = &chunks[0]
 	}
-	put, err := c.mapSink(t, out)
+	from, err := c.source(in)
 	if err != nil {
 		return err
 	}
 	if c.mapClass() == identityMapper {
-		for key, value := range c.records(in) {
-			if err := put(key, value); err != nil {
-				return err
-			}
+		if err := c.checkPassed(from.classes); err != nil {
+			return runtime.Fatal(err)
 		}
-		return in.Err()
+		put, err := c.mapSink(t, out, from.classes)
+		if err != nil {
+			return err
+		}
+		return from.each(put)
+	}
+	put, err := c.mapSink(t, out, written(c.forms.mapOut))
+	if err != nil {
+		return err
 	}
 	if err := c.link(t); err != nil {
 		return err
@@ -116,32 +99,32 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 	if err != nil {
 		return err
 	}
-	var written atomic.Int64
-	return c.judge(child.run(func(to *input) error { return c.feedSplit(in, &written, to) }, func(line []byte) error {
-		written.Add(1)
-		return put(c.mapCut.cut(line))
-	}))
+	var records atomic.Int64
+	return c.judge(child.run(
+		func(to *input) error { return c.feedSplit(from, &records, to) },
+		c.newReader(c.forms.mapOut, c.mapCut),
+		func(key, value []byte) error {
+			records.Add(1)
+			return put(key, value)
+		}))
 }
 
 // feedSplit writes the records of a split to a command that has written some already. The records that the command need
 // not read are counted all the same.
-func (c *compiled) feedSplit(in *runtime.Split, written *atomic.Int64, to *input) error {
-	separator, ignoreKey, skipping := []byte(c.get("stream.map.input.field.separator", "\t")), c.ignoresKey(), false
-	for key, value := range c.records(in) {
-		var err error
-		switch {
-		case skipping:
-		case ignoreKey:
-			err = to.line(value)
-		default:
-			err = to.line(key, separator, value)
+func (c *compiled) feedSplit(from source, written *atomic.Int64, to *input) error {
+	feed := newFeeder(c.forms.mapIn, from.classes, c.get("stream.map.input.field.separator", "\t"), c.ignoresKey())
+	skipping := false
+	return from.each(func(key, value []byte) error {
+		if skipping {
+			return nil
 		}
-		if err != nil && written.Load() < int64(c.enough) {
-			return err
+		err := feed(to, key, value)
+		if broken := new(brokenPipe); errors.As(err, broken) && written.Load() >= int64(c.enough) {
+			skipping = true
+			return nil
 		}
-		skipping = skipping || err != nil
-	}
-	return in.Err()
+		return err
+	})
 }
 
 // judge accepts an exit code if stream.non.zero.exit.is.failure says so.
@@ -152,64 +135,18 @@ func (c *compiled) judge(err error) error {
 	return err
 }
 
+// ignoresKey reports whether a line that a mapper reads has no key.
 func (c *compiled) ignoresKey() bool {
-	return c.truth("stream.map.input.ignoreKey", c.InputFormat == "" || c.InputFormat == textInput)
-}
-
-// records returns the records of the input format. The key of a line is its offset. They are valid until the next one.
-func (c *compiled) records(in *runtime.Split) iter.Seq2[[]byte, []byte] {
-	separator := c.plan.Properties[property.KeyValueSeparator]
-	_, size := utf8.DecodeRuneInString(separator)
-	separator = separator[:size]
-	needsKey := c.mapClass() == identityMapper || !c.ignoresKey()
-	return func(yield func(key, value []byte) bool) {
-		var key, value []byte // used again for each record
-		for line, offset := range c.textLines(in) {
-			switch {
-			case c.InputFormat == keyValueInput:
-				first, rest, _ := strings.Cut(line, separator)
-				key, value = append(key[:0], first...), append(value[:0], rest...)
-			case needsKey:
-				key, value = strconv.AppendInt(key[:0], offset, 10), append(value[:0], line...)
-			default:
-				value = append(value[:0], line...)
-			}
-			if !yield(key, value) {
-				return
-			}
-		}
-	}
-}
-
-// textLines cuts lines also at a CR that no LF follows, unless the job has a delimiter of its own.
-func (c *compiled) textLines(in *runtime.Split) iter.Seq2[string, int64] {
-	whole := c.plan.Properties["textinputformat.record.delimiter"] != ""
-	return func(yield func(string, int64) bool) {
-		for line := range in.Lines() {
-			offset := in.Offset()
-			for !whole {
-				at := strings.IndexByte(line, '\r')
-				if at < 0 {
-					break
-				}
-				if !yield(line[:at], offset) {
-					return
-				}
-				line, offset = line[at+1:], offset+int64(at)+1
-				if more, _ := in.CountRecord(); !more {
-					return
-				}
-			}
-			if !yield(line, offset) {
-				return
-			}
-		}
-	}
+	return c.forms.mapIn == textForm && c.truth("stream.map.input.ignoreKey", c.InputFormat == "" || c.InputFormat == textInput)
 }
 
 // runReduce is the reduce of every job.
 func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
-	put, err := c.outputSink(t)
+	of := c.mapped
+	if c.reduceClass() == "" {
+		of = written(c.forms.reduceOut)
+	}
+	put, err := c.outputSink(t, of)
 	if err != nil {
 		return err
 	}
@@ -241,9 +178,7 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	if err != nil {
 		return err
 	}
-	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, to) }, func(line []byte) error {
-		return put(c.reduceCut.cut(line))
-	}))
+	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, to) }, c.newReader(c.forms.reduceOut, c.reduceCut), put))
 }
 
 // reduceNothing runs the reducer without input. Hadoop discards what it writes and counts.
@@ -252,17 +187,17 @@ func (c *compiled) reduceNothing(t *runtime.Task) error {
 	if err != nil {
 		return err
 	}
-	return c.judge(child.run(func(*input) error { return nil }, func([]byte) error { return nil }))
+	return c.judge(child.run(func(*input) error { return nil }, c.newReader(c.forms.reduceOut, c.reduceCut), func(_, _ []byte) error { return nil }))
 }
 
 // feedGroup writes sorted records to a command. With begun, in is at its first record.
 func (c *compiled) feedGroup(in runtime.Records, begun bool, to *input) error {
-	separator := []byte(c.get("stream.reduce.input.field.separator", "\t"))
+	feed := newFeeder(c.forms.reduceIn, c.mapped, c.get("stream.reduce.input.field.separator", "\t"), false)
 	for begun || in.Next() {
 		begun = false
 		key, value, err := c.loaded(in.Key(), in.Value())
 		if err == nil {
-			err = to.line(key, separator, value)
+			err = feed(to, key, value)
 		}
 		if err != nil {
 			return err
@@ -299,9 +234,7 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 	if err != nil {
 		return err
 	}
-	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, to) }, func(line []byte) error {
-		return keep(c.reduceCut.cut(line))
-	}))
+	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, to) }, c.newReader(c.forms.reduceOut, c.reduceCut), keep))
 	if err != nil {
 		return err
 	}

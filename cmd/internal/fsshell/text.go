@@ -11,7 +11,6 @@ import (
 	"github.com/quernmr/quern/avrofile/container"
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/internal/javatext"
 	"github.com/quernmr/quern/parquetfile"
 	"github.com/quernmr/quern/sequencefile"
 	"github.com/quernmr/quern/sequencefile/writable"
@@ -142,40 +141,5 @@ func appendWritable(dst []byte, class string, data []byte) ([]byte, error) {
 	case !ok:
 		return dst, fmt.Errorf("-text does not know the class %s: it decodes the Writables of org.apache.hadoop.io", class)
 	}
-	return appendText(dst, v), nil
-}
-
-// appendText appends a value as Java shows it. Entries of maps are in the order of the file.
-func appendText(dst []byte, v any) []byte {
-	switch v := v.(type) {
-	case string:
-		return javatext.AppendUTF8(dst, v)
-	case []byte:
-		for i, b := range v {
-			if i > 0 {
-				dst = append(dst, ' ')
-			}
-			dst = fmt.Appendf(dst, "%02x", b)
-		}
-		return dst
-	case float32:
-		return javatext.AppendFloat(dst, float64(v), 32)
-	case float64:
-		return javatext.AppendFloat(dst, v, 64)
-	case struct{}:
-		return append(dst, "(null)"...)
-	case []writable.Entry[any, any]:
-		dst = append(dst, '{')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ", "...)
-			}
-			dst = appendText(dst, e.Key)
-			dst = append(dst, '=')
-			dst = appendText(dst, e.Value)
-		}
-		return append(dst, '}')
-	default: // booleans and integers
-		return fmt.Append(dst, v)
-	}
+	return writable.AppendJava(dst, v), nil
 }
