@@ -49,6 +49,12 @@ func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
 		return t.hadoopExit(word, t.hadoopJar(ctx, args))
 	case word == "mapred streaming":
 		return t.hadoopExit(word, t.hadoopStreaming(ctx, args))
+	case word == "mapred job", word == "hadoop job":
+		return t.hadoopExit(word, t.mapredJob(ctx, args))
+	case word == "yarn application", word == "yarn app":
+		return t.hadoopExit(word, t.yarnApplication(ctx, args))
+	case word == "yarn logs":
+		return t.hadoopExit(word, t.yarnLogs(ctx, args))
 	default:
 		return t.hadoopExit(program, fmt.Errorf("%s is not answered: Quern runs no Java class. It answers\n%s", strings.TrimSpace(command), hadoopCommands))
 	}
@@ -57,6 +63,8 @@ func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
 // hadoopCommands lists what is answered.
 const hadoopCommands = `  hadoop jar hadoop-streaming.jar, mapred streaming   run a job of Hadoop Streaming
   hadoop fs, hdfs dfs                                 work with files
+  mapred job -list, -status, -kill, -counter, -history
+  yarn application -list, -status, -kill; yarn logs -applicationId
   hadoop version
 `
 
