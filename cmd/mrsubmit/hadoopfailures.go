@@ -45,7 +45,7 @@ func (e embeddedLogs) read(ctx context.Context, id wire.AttemptID, stream string
 }
 
 func appendFailed(list []hadooplog.Attempt, a *wire.AttemptStatus) []hadooplog.Attempt {
-	if a.State != wire.AttemptFailed {
+	if a.State != wire.AttemptFailed || !a.Attempt.Task.Kind.Slotted() { // Hadoop has no other tasks
 		return list
 	}
 	return append(list, hadooplog.Attempt{ID: a.Attempt, Error: a.Error, Ended: time.UnixMilli(a.Began + a.Took)})
@@ -118,7 +118,6 @@ func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, 
 	for _, a := range attempts[:min(len(attempts), savedAttempts)] {
 		if err := saveLog(ctx, filepath.Join(dir, "userlogs"), a, from); err != nil {
 			r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs of %v are not saved in %s: %v", a.ID, dir, err))
-			return
 		}
 	}
 }
@@ -128,17 +127,16 @@ func saveLog(ctx context.Context, dir string, a hadooplog.Attempt, from failures
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, stream := range streams() {
-		if err := saveStream(ctx, filepath.Join(dir, stream), a.ID, stream, from); err != nil {
-			return err
-		}
-	}
 	f, err := os.Create(filepath.Join(dir, "syslog"))
 	if err != nil {
 		return err
 	}
 	hadooplog.Syslog(f, a)
-	return f.Close()
+	err = f.Close()
+	for _, stream := range streams() {
+		err = errors.Join(err, saveStream(ctx, filepath.Join(dir, stream), a.ID, stream, from))
+	}
+	return err
 }
 
 func saveStream(ctx context.Context, name string, id wire.AttemptID, stream string, from failures) error {

@@ -144,7 +144,7 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 	if command.Job.Home, err = g.home(); err != nil {
 		return err
 	}
-	f.hadoop, r.submitting = r, true
+	f.hadoop = r
 	return t.runStreaming(ctx, f, command)
 }
 
@@ -171,7 +171,7 @@ func (g *generic) home() (string, error) {
 type hadoopRun struct {
 	*tool
 	log        *hadooplog.Log
-	submitting bool // the options are right
+	submitting bool // the options are right, and the cluster answers
 }
 
 // run submits a job and follows it. The error is an exit code if the job failed.
@@ -185,6 +185,7 @@ func (r *hadoopRun) run(ctx context.Context, cfg client.Config, sub *wire.Submis
 	})
 	cfg.Quiet, cfg.Silent, cfg.Width, cfg.Out = true, true, nil, r.log.Notes(hadooplog.JobLogger)
 	cfg.Changed = func(jobs []wire.JobStatus) { job.Update(&jobs[0]) }
+	r.submitting = true
 	ended, err := client.Do(ctx, cfg, sub)
 	switch {
 	case err != nil:

@@ -169,6 +169,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
 	}
 	if f.hadoop != nil {
+		cfg.Detach = f.scripted.detach
 		return f.hadoop.run(ctx, cfg, sub, t.clusterFailures(cluster, f.identity))
 	}
 	return t.runScripted(ctx, &f.scripted, cfg, sub)

@@ -179,6 +179,7 @@ func (j *Job) end(s *wire.JobStatus) {
 		why := cmp.Or(s.Error, "no reason is known")
 		if len(j.all) > 0 {
 			why, _, _ = strings.Cut(why, "\n") // the rest is the error of an attempt, which is written already
+			why = strings.TrimSuffix(why, "; the last lines of its standard error:")
 		}
 		j.log.info(JobLogger, "Job %v failed with state %s due to: %s", s.ID, strings.ToUpper(s.State.String()), why)
 	}
