@@ -65,6 +65,7 @@ type Config struct {
 
 	Brief   bool            // print one line about a job that succeeds, without its counters
 	Quiet   bool            // print only errors, and reports of jobs that do not succeed
+	Silent  bool            // with Quiet: print no reports at all, because Changed does
 	Detach  bool            // return when the jobs are submitted
 	NoWait  bool            // fail if the cluster accepts no submission for now; otherwise wait until it does
 	Failure func(error) int // exit code for an error other than the failure of a job; nil: 1
@@ -110,7 +111,7 @@ func RunJobs(ctx context.Context, cfg Config, sub *wire.Submission) (code int, j
 }
 
 // Do is [Run] for a program that goes on afterwards. It returns the ended jobs, in the order of the plan.
-// An error means that the jobs were not submitted, or that they may still run.
+// An error means that the jobs were not submitted, or that they may still run. With Detach only their ids are known.
 func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -118,6 +119,13 @@ func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob,
 	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
 	if err := s.run(ctx); err != nil {
 		return nil, err
+	}
+	if s.Detach {
+		submitted := make([]wire.EndedJob, len(s.ids))
+		for i, id := range s.ids {
+			submitted[i].ID = id
+		}
+		return submitted, nil
 	}
 	ended := make([]wire.EndedJob, len(s.jobs))
 	for i := range s.jobs {
@@ -210,7 +218,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}
 	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
-	s.display.brief, s.display.quiet = s.Brief, s.Quiet
+	s.display.brief, s.display.quiet, s.display.silent = s.Brief, s.Quiet, s.Silent
 	if len(s.ids) > 1 && !s.Quiet {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}

@@ -22,6 +22,21 @@ func groupRank(title string) int {
 
 // PrintCounters prints counters as Hadoop does, with Hadoop's titles for Hadoop's counters.
 func PrintCounters(w io.Writer, counters wire.Counters) error {
+	return printCounters(w, counters, func(title string) string { return title })
+}
+
+// PrintExactCounters is [PrintCounters] for programs that parse the text: some of Hadoop's titles end with a blank.
+func PrintExactCounters(w io.Writer, counters wire.Counters) error {
+	return printCounters(w, counters, func(title string) string {
+		switch title {
+		case "Job Counters", "File Input Format Counters", "File Output Format Counters", "Shuffled Maps":
+			return title + " "
+		}
+		return title
+	})
+}
+
+func printCounters(w io.Writer, counters wire.Counters, exact func(title string) string) error {
 	var text strings.Builder
 	total := 0
 	groups := slices.SortedFunc(maps.Keys(counters), func(a, b string) int {
@@ -29,9 +44,9 @@ func PrintCounters(w io.Writer, counters wire.Counters) error {
 	})
 	for _, group := range groups {
 		known := counterGroup{wire.HadoopCounters(group)}
-		fmt.Fprintf(&text, "\t%s\n", OneLine(cmp.Or(known.Title, group)))
+		fmt.Fprintf(&text, "\t%s\n", OneLine(cmp.Or(exact(known.Title), group)))
 		for _, name := range slices.SortedFunc(maps.Keys(counters[group]), known.compare) {
-			fmt.Fprintf(&text, "\t\t%s=%d\n", OneLine(known.label(name)), counters[group][name])
+			fmt.Fprintf(&text, "\t\t%s=%d\n", OneLine(exact(known.label(name))), counters[group][name])
 			total++
 		}
 	}

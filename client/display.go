@@ -33,6 +33,7 @@ type Display struct {
 	started time.Time
 	brief   bool // one line about a job that succeeds soon
 	quiet   bool // only reports of jobs that do not succeed
+	silent  bool // with quiet: no reports
 
 	shown   map[wire.JobID]*jobOutput
 	warned  map[wire.FlowID]bool // flows with a printed warning about a deadline or SLA
@@ -71,7 +72,7 @@ func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 		if !d.quiet {
 			d.writeLines(&fixed, now, &jobs[i])
 		} else if s := d.outputOf(&jobs[i]); jobs[i].State.Ended() && !s.ended {
-			if s.ended = true; jobs[i].State != wire.Succeeded {
+			if s.ended = true; jobs[i].State != wire.Succeeded && !d.silent {
 				d.report(&fixed, &jobs[i])
 			}
 		}

@@ -37,6 +37,16 @@ func phases(job *wire.JobStatus) []phase {
 	return []phase{mapped, shuffled, reduced}
 }
 
+// Progress returns the progress of a job's maps and of its reduces in percent, as Hadoop counts: a third of a reduce's
+// work is to fetch map outputs.
+func Progress(job *wire.JobStatus) (maps, reduces int) {
+	all := phases(job)
+	if len(all) == 1 {
+		return all[0].percent, 0
+	}
+	return all[0].percent, (all[1].percent + 2*all[2].percent) / 3
+}
+
 // percent returns the share of done bytes, or of done tasks if bytes are not known. It is 100 only
 // when all tasks are done.
 func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {

@@ -31,6 +31,8 @@ type cluster struct {
 	pages   http.Handler // of the cluster, with the API
 	log     ui.OpenLog
 	close   func() error
+
+	failures failures
 }
 
 // embeddedCluster starts a cluster in this process, configured by the submission's properties.
@@ -50,6 +52,7 @@ func embeddedCluster(_ context.Context, sub *wire.Submission, shown bool) (*clus
 	return &cluster{
 		Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close,
 		pages: pages.Mount(web.New(web.Config{ID: "embedded", Server: c.Server})), log: embeddedLogs{c}.open,
+		failures: embeddedLogs{c},
 	}, nil
 }
 

@@ -24,7 +24,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -64,7 +66,12 @@ func main() {
 	if client.Terminal(os.Stdout) != nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		t.terminal = os.Stdout
 	}
-	code := t.main(ctx, os.Args[1:])
+	var code int
+	if name := filepath.Base(os.Args[0]); slices.Contains(hadoopPrograms(), name) {
+		code = t.hadoop(ctx, name, os.Args[1:])
+	} else {
+		code = t.main(ctx, os.Args[1:])
+	}
 	stop()
 	os.Exit(code)
 }

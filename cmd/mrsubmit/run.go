@@ -51,6 +51,7 @@ type runFlags struct {
 	list     *string // -jobtracker
 	describe describe
 	failure  func(error) int // the exit code for a job that is not submitted; nil: 1
+	hadoop   *hadoopRun      // report as Hadoop does; nil: as mrsubmit
 }
 
 // describe returns the executable of a job and its submission. status is that of the cluster, nil for an embedded run.
@@ -167,6 +168,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 		cfg.Brief, cfg.Quiet = true, f.scripted.quiet
 		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
 	}
+	if f.hadoop != nil {
+		cfg.Detach = f.scripted.detach
+		return f.hadoop.run(ctx, cfg, sub, t.clusterFailures(cluster, f.identity))
+	}
 	return t.runScripted(ctx, &f.scripted, cfg, sub)
 }
 
@@ -218,7 +223,7 @@ func (t *tool) settle(f *runFlags, sub *wire.Submission) (err error) {
 
 // runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
 func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, sub *wire.Submission) error {
-	cluster, err := t.embedded(ctx, sub, f.ui)
+	cluster, err := t.embedded(ctx, sub, f.ui || f.hadoop != nil)
 	if err != nil {
 		return fmt.Errorf("start embedded cluster: %w", err)
 	}
@@ -229,7 +234,12 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, 
 		}
 	}
 	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
-	ran := t.runScripted(ctx, &f.scripted, cfg, sub)
+	var ran error
+	if f.hadoop != nil {
+		ran = f.hadoop.run(ctx, cfg, sub, cluster.failures)
+	} else {
+		ran = t.runScripted(ctx, &f.scripted, cfg, sub)
+	}
 	err = wait()
 	if closed := cluster.close(); closed != nil {
 		return fmt.Errorf("stop embedded cluster: %w", closed)

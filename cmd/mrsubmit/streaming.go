@@ -35,11 +35,7 @@ func (t *tool) streaming(ctx context.Context, args []string) int {
 	f := t.declareRun(set)
 	command, err := t.parseStreaming(set, f, args)
 	if err == nil {
-		f.describe = func(ctx context.Context, f *runFlags, status *web.Cluster) (string, *wire.Submission, func(), error) {
-			return t.streamed(ctx, f, status, command)
-		}
-		f.failure = streamingFailure
-		err = t.runJob(ctx, f)
+		err = t.runStreaming(ctx, f, command)
 	}
 	var usage usageError
 	switch {
@@ -49,6 +45,14 @@ func (t *tool) streaming(ctx context.Context, args []string) int {
 		err = errors.New(usage.text)
 	}
 	return t.exitCode("streaming", set, err)
+}
+
+func (t *tool) runStreaming(ctx context.Context, f *runFlags, command *streaming.Command) error {
+	f.describe = func(ctx context.Context, f *runFlags, status *web.Cluster) (string, *wire.Submission, func(), error) {
+		return t.streamed(ctx, f, status, command)
+	}
+	f.failure = streamingFailure
+	return t.runJob(ctx, f)
 }
 
 // parseStreaming parses our own flags at the beginning, then Hadoop's options.
@@ -72,7 +76,12 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	f.args = args[own:]
+	return t.readStreaming(f, args[own:])
+}
+
+// readStreaming parses Hadoop's options.
+func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, error) {
+	f.args = args
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)

@@ -61,6 +61,12 @@ func confFromEnvironment() (Conf, error) {
 	return Conf{}, nil
 }
 
+// DefaultFS returns fs.defaultFS of Hadoop's configuration; empty: it is not set.
+func DefaultFS() (string, error) {
+	conf, err := confFromEnvironment()
+	return conf.get("fs.defaultFS"), err
+}
+
 var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
 
 // maxExpansions is Hadoop's own limit of variables in one value.

@@ -80,7 +80,7 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	if c.plan.Inputs, err = j.inputs(dir); err != nil {
 		return nil, err
 	}
-	if c.plan.Output, err = clean(dir, j.Output); err != nil {
+	if c.plan.Output, err = j.data(dir, j.Output); err != nil {
 		return nil, fmt.Errorf("-output: %w", err)
 	}
 	if c.plan.Files, err = j.files(dir); err != nil {
@@ -287,10 +287,7 @@ func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 			return nil, fmt.Errorf("-input %q: %w", list, err)
 		}
 		for _, p := range paths {
-			if relative(dir, p) {
-				p = dfs.Join(program.EscapeGlob(dir), p)
-			}
-			url, err := dfs.Clean(p)
+			url, err := j.data(program.EscapeGlob(dir), p)
 			if err != nil {
 				return nil, fmt.Errorf("-input %q: %w", p, err)
 			}
@@ -321,6 +318,21 @@ func (j *Job) files(dir string) (map[string]string, error) {
 func relative(dir, name string) bool {
 	scheme, _, err := dfs.Scheme(name) // Clean reports the error
 	return err == nil && scheme == "" && !path.IsAbs(name)
+}
+
+// data returns the URL of an input or output.
+func (j *Job) data(dir, name string) (string, error) {
+	scheme, _, err := dfs.Scheme(name)
+	switch {
+	case err != nil || scheme != "" || j.Home == "":
+		return clean(dir, name)
+	case path.IsAbs(name):
+		_, authority, _ := strings.Cut(j.Home, "://")
+		authority, _, _ = strings.Cut(authority, "/")
+		home, _, _ := dfs.Scheme(j.Home)
+		return dfs.Clean(home + "://" + authority + name)
+	}
+	return clean(j.Home, name)
 }
 
 // clean returns the URL of a path; relative ones are below dir.

@@ -36,6 +36,7 @@ import (
 type Job struct {
 	Inputs []string `json:"inputs"` // paths, as the options have them
 	Output string   `json:"output"`
+	Home   string   `json:"home,omitempty"` // URL of the directory of relative inputs and outputs; others are in its file system. Empty: they are local
 
 	Mapper   string `json:"mapper,omitempty"` // a command or a class; empty: the identity
 	Combiner string `json:"combiner,omitempty"`

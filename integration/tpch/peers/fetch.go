@@ -29,6 +29,11 @@ func Spark(ctx context.Context) (*Peer, error) {
 	return fetch(ctx, "spark", "pyspark==4.3.0")
 }
 
+// Mrjob returns mrjob, which runs programs and answers no queries.
+func Mrjob(ctx context.Context) (*Peer, error) {
+	return fetch(ctx, "mrjob", "mrjob==0.7.4", "setuptools==80.9.0")
+}
+
 const fetchWait = 8 * time.Minute
 
 // fetch returns a peer's virtual environment from the cache, or creates it with pip. The cache

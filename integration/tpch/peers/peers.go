@@ -60,7 +60,7 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 // Query runs any statements, as Ask does. The answer is that of the last one.
 func (p *Peer) Query(ctx context.Context, tables, sql string, cores int) (*Answer, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, p.program("python"), "-c", script, p.Name, tables, schema, sql)
+	cmd := exec.CommandContext(ctx, p.Program("python"), "-c", script, p.Name, tables, schema, sql)
 	cmd.Env = append(os.Environ(), "PEER_CORES="+strconv.Itoa(cores))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
@@ -92,10 +92,11 @@ func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error
 	if parts > 1 {
 		args = append(args, "--parts", strconv.Itoa(parts))
 	}
-	if out, err := exec.CommandContext(ctx, p.program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, p.Program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("generate tables of scale %s: %w\n%s", scale, err, out)
 	}
 	return os.Rename(temporary, dir)
 }
 
-func (p *Peer) program(name string) string { return filepath.Join(p.dir, "bin", name) }
+// Program returns the path of a program of its virtual environment.
+func (p *Peer) Program(name string) string { return filepath.Join(p.dir, "bin", name) }

@@ -13,7 +13,7 @@ func TestGenerate(t *testing.T) {
 	p, dir := &Peer{dir: t.TempDir()}, filepath.Join(t.TempDir(), "tables")
 	generator := func(script string) {
 		if err := errors.Join(os.MkdirAll(filepath.Join(p.dir, "bin"), 0o777),
-			os.WriteFile(p.program("tpchgen-cli"), []byte("#!/bin/sh\nset -e\nmkdir \"$5\"\n"+script), 0o777)); err != nil {
+			os.WriteFile(p.Program("tpchgen-cli"), []byte("#!/bin/sh\nset -e\nmkdir \"$5\"\n"+script), 0o777)); err != nil {
 			t.Fatal(err)
 		}
 	}

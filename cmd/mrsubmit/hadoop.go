@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/build"
+	"github.com/quernmr/quern/cmd/internal/fsshell"
+	"github.com/quernmr/quern/cmd/internal/hadooplog"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
+)
+
+// hadoopPrograms are the names under which this executable answers as Hadoop's programs do; docs/hadoop.md says how they
+// are installed, and what they answer.
+func hadoopPrograms() []string { return []string{"hadoop", "hdfs", "mapred", "yarn"} }
+
+// hadoopVersion is that of the Hadoop which has the same command lines, outputs and exit codes.
+const hadoopVersion = "3.4.2"
+
+// exitHadoopUsage is Hadoop's exit code for a wrong command line: -1.
+const exitHadoopUsage = 255
+
+// hadoop answers as one of Hadoop's programs.
+func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
+	useInstalledConfiguration(startedAs(), t.getenv)
+	command := ""
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
+	switch word := program + " " + command; {
+	case slices.Contains([]string{"", "-h", "-help", "--help", "help"}, command):
+		fmt.Fprint(t.stdout, hadoopUsage)
+		return exitDone
+	case command == "version":
+		_, err := fmt.Fprintf(t.stdout, "Hadoop %s\nThis is Quern %s, which answers in its place: docs/hadoop.md\n", hadoopVersion, build.Version())
+		return t.hadoopExit(program, err)
+	case word == "hadoop fs", word == "hadoop dfs", word == "hdfs dfs":
+		return t.hadoopFS(ctx, word, args)
+	case word == "hadoop jar", word == "yarn jar":
+		return t.hadoopExit(word, t.hadoopJar(ctx, args))
+	case word == "mapred streaming":
+		return t.hadoopExit(word, t.hadoopStreaming(ctx, args))
+	case word == "mapred job", word == "hadoop job":
+		return t.hadoopExit(word, t.mapredJob(ctx, args))
+	case word == "yarn application", word == "yarn app":
+		return t.hadoopExit(word, t.yarnApplication(ctx, args))
+	case word == "yarn logs":
+		return t.hadoopExit(word, t.yarnLogs(ctx, args))
+	default:
+		return t.hadoopExit(program, fmt.Errorf("%s is not answered: Quern runs no Java class. It answers\n%s", strings.TrimSpace(command), hadoopCommands))
+	}
+}
+
+// hadoopCommands lists what is answered.
+const hadoopCommands = `  hadoop jar hadoop-streaming.jar, mapred streaming   run a job of Hadoop Streaming
+  hadoop fs, hdfs dfs                                 work with files
+  mapred job -list, -status, -kill, -counter, -history
+  yarn application -list, -status, -kill; yarn logs -applicationId
+  hadoop version
+`
+
+const hadoopUsage = "usage: hadoop COMMAND, and mapred, yarn and hdfs, answered by Quern:\n\n" + hadoopCommands + `
+The page docs/hadoop.md lists what is answered, and what is refused.
+`
+
+// hadoopExit prints an error as Hadoop's launchers do, and returns the exit code.
+func (t *tool) hadoopExit(program string, err error) int {
+	var code exitCode
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &code):
+		return int(code)
+	case isOutputClosed(err):
+		return exitBrokenPipe
+	}
+	fmt.Fprintf(t.stderr, "%s: %s\n", program, errorText(err))
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitHadoopUsage
+	}
+	return exitFailed
+}
+
+// startedAs returns the absolute path under which this program was started, which is a link; empty: it is not known.
+func startedAs() string {
+	path, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// generic has Hadoop's generic options.
+type generic struct {
+	fs, jt string
+	own    []string // all others, with their values, which Streaming takes
+}
+
+// parseGeneric takes the generic options, which come first.
+func parseGeneric(args []string) (g generic, rest []string, err error) {
+	for len(args) > 0 {
+		name, value := args[0], ""
+		switch {
+		case strings.HasPrefix(name, "-D") && len(name) > 2 && strings.Contains(name, "="):
+			g.own, args = append(g.own, "-D", name[2:]), args[1:]
+			continue
+		case !slices.Contains([]string{"-D", "-conf", "-files", "-archives", "-libjars", "-fs", "-jt"}, name):
+			return g, args, nil
+		case len(args) < 2:
+			return g, nil, usagef("option %s needs a value", name)
+		}
+		value, args = args[1], args[2:]
+		switch name {
+		case "-fs":
+			g.fs = value
+		case "-jt":
+			g.jt = value
+		case "-libjars":
+			return g, nil, fmt.Errorf("-libjars %s is refused: Quern runs no Java", value)
+		default:
+			g.own = append(g.own, name, value)
+		}
+	}
+	return g, nil, nil
+}
+
+// property returns the last value of a property among -D options; empty: it is not given.
+func (g *generic) property(names ...string) (value string) {
+	for i := 0; i+1 < len(g.own); i += 2 {
+		if name, text, _ := strings.Cut(g.own[i+1], "="); g.own[i] == "-D" && slices.Contains(names, name) {
+			value = text
+		}
+	}
+	return value
+}
+
+// defaultFS returns the file system of paths without a scheme: that of -fs, of fs.defaultFS or of Hadoop's configuration.
+func (g *generic) defaultFS() (string, error) {
+	url := g.fs
+	if url == "" {
+		url = g.property("fs.defaultFS", "fs.default.name")
+	}
+	if url == "local" {
+		url = "file:///"
+	}
+	var err error
+	if url == "" {
+		if url, err = hdfs.DefaultFS(); err != nil {
+			return "", err
+		}
+	}
+	clean, err := dfs.CleanDefault(url)
+	if err != nil {
+		return "", usagef("%v", err)
+	}
+	return clean, nil
+}
+
+// hadoopFS is hadoop fs.
+func (t *tool) hadoopFS(ctx context.Context, program string, args []string) int {
+	g, args, err := parseGeneric(args)
+	s := fsshell.Shell{Program: program, Stdin: t.stdin, Stdout: t.stdout, Stderr: &client.VisibleWriter{To: t.stderr}, Location: time.Local}
+	if err == nil {
+		s.Default, err = g.defaultFS()
+	}
+	if err != nil {
+		return t.hadoopExit(program, err)
+	}
+	s.Files = files()
+	code, err := s.Run(ctx, args)
+	if err != nil {
+		return t.hadoopExit(program, err)
+	}
+	return code
+}
+
+// useInstalledConfiguration sets HADOOP_CONF_DIR as Hadoop's launchers do: to etc/hadoop beside the directory of the
+// program, if that exists and nothing else is set.
+func useInstalledConfiguration(program string, getenv func(string) string) {
+	if home := filepath.Dir(filepath.Dir(program)); program != "" && getenv("HADOOP_CONF_DIR") == "" && getenv("HADOOP_HOME") == "" {
+		conf := filepath.Join(home, "etc", "hadoop")
+		if _, err := os.Stat(filepath.Join(conf, "core-site.xml")); err == nil {
+			os.Setenv("HADOOP_CONF_DIR", conf)
+		}
+	}
+}
+
+// hadoopHome returns the directory of Hadoop, in which tools look for logs; empty: there is none. A program in /usr/bin
+// has none.
+func hadoopHome(program string, getenv func(string) string) string {
+	for _, name := range []string{"HADOOP_PREFIX", "HADOOP_HOME", "HADOOP_INSTALL"} {
+		if home := getenv(name); home != "" {
+			return home
+		}
+	}
+	home := filepath.Dir(filepath.Dir(program))
+	if program == "" || slices.Contains([]string{"/", "/usr", "/usr/local", "."}, home) {
+		return ""
+	}
+	return home
+}
+
+func (t *tool) hadoopLog() *hadooplog.Log { return &hadooplog.Log{To: t.stderr, Now: time.Now} }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/client"
+)
+
+// answered runs a program of Hadoop without a cluster.
+func answered(t *testing.T, env map[string]string, program string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	tool := &tool{
+		stdin: strings.NewReader(""), stdout: &out, stderr: &messages, getenv: func(name string) string { return env[name] },
+		signals: client.Signals{}, embedded: embeddedCluster, poll: time.Millisecond,
+	}
+	code = tool.hadoop(t.Context(), program, args)
+	return code, out.String(), messages.String()
+}
+
+// TestHadoopPrograms: commands that are answered without a cluster, and refusals.
+func TestHadoopPrograms(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "hadoop-streaming.jar", "")
+	write(t, "job.jar", "")
+	write(t, "broken.jar", "no zip file")
+	writeJar(t, "tools.jar", streamingClass)
+	writeJar(t, "hadoop-streaming-tests.jar", "org.example.Main")
+	write(t, "in", "b a\n")
+	usage := "option -D needs a value"
+	for _, c := range []struct {
+		args           string
+		code           int
+		stdout, stderr string // pieces in this order, separated by "…"
+	}{
+		{"hadoop version", 0, "Hadoop 3.4.2\n…Quern", ""},
+		{"hadoop", 0, "usage: hadoop COMMAND", ""},
+		{"yarn version", 0, "Hadoop 3.4.2\n", ""},
+		{"hadoop fs -cat in", 0, "b a\n", ""},
+		{"hadoop dfs -fs file:/// -D a=b -ls -C in", 0, "in\n", ""},
+		{"hdfs dfs -test -e none", 1, "", ""},
+		{"hadoop fs -D", 255, "", usage},
+		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
+		{"hadoop fs -libjars a.jar -ls /", 1, "", "-libjars a.jar is refused: Quern runs no Java"},
+		{"hadoop fs -ls none", 1, "", "ls: `none': No such file or directory\n"},
+		{"hadoop org.example.Main", 1, "", "org.example.Main is not answered: Quern runs no Java class…hadoop fs"},
+		{"hdfs dfsadmin -report", 1, "", "hdfs: dfsadmin is not answered"},
+		{"hadoop jar", 255, "", "RunJar jarFile"},
+		{"hadoop jar none.jar Main", 1, "", "JAR does not exist or is not a normal file: none.jar"},
+		{"hadoop jar job.jar Main", 1, "", "job.jar is not run: Quern runs no Java…docs/hadoop.md"},
+		{"hadoop jar hadoop-streaming-tests.jar", 1, "", "is not run"},
+		{"hadoop jar broken.jar", 1, "", "not a valid JAR: broken.jar"},
+		{"hadoop jar hadoop-streaming.jar", 1, "", "ERROR streaming.StreamJob: no option is given…\nStreaming Command Failed!\n"},
+		{"hadoop jar hadoop-streaming.jar -info", 0, "Usage: hadoop jar", ""},
+		{"hadoop jar /gone/hadoop-streaming-2.6.0-cdh5.jar -input none -output out -mapper cat", 5, "", "ERROR streaming.StreamJob: Error Launching job : …none…\nStreaming Command Failed!\n"},
+		{"hadoop jar hadoop-streaming.jar -input in -output in -mapper cat", 5, "", "Error Launching job"},
+		{"hadoop jar hadoop-streaming.jar -input in -output out -mapper cat -inputFormat x", 1, "", "unrecognized option -inputFormat"},
+		{"hadoop jar hadoop-streaming.jar -libjars a.jar -input in -output out -mapper cat", 1, "", "-libjars a.jar is refused"},
+		{"hadoop jar hadoop-streaming.jar -input in -output out -mapper cat -background", 1, "", "-background: without a job tracker"},
+		{"mapred job -list", 0, "Total jobs:0\n                  JobId\t", ""},
+		{"mapred job -status job_7_0001", 1, "", "Could not find job job_7_0001: no job tracker is known: set QUERN_JOBTRACKER"},
+		{"mapred job -events job_7_0001 1 2", 255, "", "-events is not answered"},
+		{"mapred job -kill", 255, "", "-kill has 0 arguments, want 1"},
+		{"yarn application -list", 0, "Total number of applications (application-types: [], states: [SUBMITTED, ACCEPTED, RUNNING] and tags: []):0\n", ""},
+		{"yarn application -movetoqueue a", 255, "", "is not answered"},
+		{"yarn logs -applicationId application_7_0001", 255, "Can not find the logs for the application: application_7_0001", ""},
+		{"yarn logs -applicationId job_7_0001", 255, "", "not an id of an application"},
+	} {
+		args := strings.Fields(c.args)
+		code, stdout, stderr := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, args[0], args[1:]...)
+		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
+		}
+	}
+	code, _, stderr := answered(t, nil, "mapred", "streaming", "-D", "mapreduce.job.name=x", "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", "cat")
+	if got, err := os.ReadFile("out/part-00000"); code != 0 || err != nil || string(got) != "b a\t\n" {
+		t.Errorf("mapred streaming: exit code %d, %q, %v: %s", code, got, err, stderr)
+	}
+	code, _, stderr = answered(t, nil, "hadoop", "jar", "tools.jar", streamingClass, "-input", "in", "-output", "out2", "-mapper", "cat")
+	if code != 0 {
+		t.Errorf("a jar with Streaming's main class: exit code %d: %s", code, stderr)
+	}
+}
+
+func writeJar(t *testing.T, name, class string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create("META-INF/MANIFEST.MF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "Main-Class: " + class
+	if _, err := w.Write([]byte("Manifest-Version: 1.0\r\n" + line[:20] + "\r\n " + line[20:] + "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, name, b.String())
+}
+
+// TestHadoopDefaultFS: -fs wins over properties, and those over the configuration.
+func TestHadoopDefaultFS(t *testing.T) {
+	conf := t.TempDir()
+	t.Setenv("HADOOP_CONF_DIR", conf)
+	for _, c := range []struct{ conf, args, want string }{
+		{"", "", ""},
+		{"hdfs://c:1", "", "hdfs://c:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
+		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1", "hdfs://p:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://f:1/"},
+		{"hdfs://c:1", "-fs local", ""},
+		{"hdfs://c:1", "-fs file:///", ""},
+	} {
+		write(t, filepath.Join(conf, "core-site.xml"), "<configuration><property><name>fs.defaultFS</name><value>"+c.conf+"</value></property></configuration>")
+		g, rest, err := parseGeneric(append(strings.Fields(c.args), "-ls", "-D"))
+		if err != nil || !slices.Equal(rest, []string{"-ls", "-D"}) {
+			t.Fatalf("%q: %v, %v", c.args, rest, err)
+		}
+		if got, err := g.defaultFS(); got != c.want || err != nil {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}
+
+// TestHadoopQueries: what mapred and yarn print about jobs of a cluster. A kill names the user.
+func TestHadoopQueries(t *testing.T) {
+	f := newFake(t)
+	for _, c := range []struct {
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"mapred job -list", 0, "Total jobs:2\n…JobId\t…JobName…AM info\n             job_7_0004\t…soon…RUNNING…default…NORMAL…\n             job_7_0002\t…so?rt…RUNNING…etl\t      HIGH\t              2\t              0\t     N/A", ""},
+		{"mapred job -list all", 0, "Total jobs:4\n…job_7_0003\t…FAILED…job_7_0001…words\t SUCCEEDED…ann", ""},
+		{"mapred job -status job_7_0001", 0, "\nJob: job_7_0001\nJob File: N/A\n…Number of maps: 2\nNumber of reduces: 0\nmap() completion: 1.0\nreduce() completion: 0.0\nJob state: SUCCEEDED\nretired: false\nreason for failure: \nCounters: 1\n\tMap-Reduce Framework\n\t\tMap input records=3\n", ""},
+		{"mapred job -status job_7_0002", 0, "map() completion: 0.25\n", ""},
+		{"mapred job -status job_1_0001", 255, "Could not find job job_1_0001\n", ""},
+		{"mapred job -status nonsense", 1, "", `not an id of a job: "nonsense"`},
+		{"mapred job -counter job_7_0001 org.apache.hadoop.mapreduce.TaskCounter MAP_INPUT_RECORDS", 0, "3\n", ""},
+		{"mapred job -counter job_7_0001 org.apache.hadoop.mapred.Task$Counter MAP_INPUT_RECORDS", 0, "3\n", ""},
+		{"mapred job -counter job_7_0001 none MAP_INPUT_RECORDS", 0, "0\n", ""},
+		{"mapred job -history job_6_0009", 0, "Hadoop job: job_6_0009\n…User: me\nJobName: old\n…(1m0s)\nStatus: FAILED\n…FAILED attempts\n…attempt_6_0009_m_000000_1000\t…boom\nstack\n", ""},
+		{"mapred job -kill job_7_0001", 255, "Could not kill the job job_7_0001, as it has already succeeded.\n", ""},
+		{"mapred job -kill job_7_0003", 255, "Could not mark the job job_7_0003 as killed, as it has already failed.\n", ""},
+		{"hadoop job -kill job_7_0002", 0, "Killed job job_7_0002\n", ""},
+		{"yarn application -list", 0, "RUNNING] and tags: []):2\n                Application-Id\t…            application_7_0004\t                soon\t           MAPREDUCE\t…RUNNING\t         UNDEFINED\t", ""},
+		{"yarn application -list -appStates finished,killed", 0, "states: [FINISHED, KILLED] and tags: []):2\n…application_7_0003…FINISHED\t            FAILED\t           100%", ""},
+		{"yarn application -list -appStates ALL", 0, "states: [ALL] and tags: []):4\n", ""},
+		{"yarn application -status application_7_0002", 0, "Application Report : \n\tApplication-Id : application_7_0002\n\tApplication-Name : so?rt\n…State : RUNNING\n\tFinal-State : UNDEFINED\n", ""},
+		{"yarn application -status application_1_0001", 255, "Application with id 'application_1_0001' doesn't exist in RM.\n", ""},
+		{"yarn app -kill application_7_0001 application_7_0004", 0, "Application application_7_0001 has already finished \nKilling application application_7_0004\n", ""},
+		{"yarn logs -applicationId application_7_0001 -log_files stderr", 1, "Container: attempt_7_0001_m_000000_1000 on t1\n====…LogType:stderr\nLogContents:\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail \nEnd of LogType:stderr\n", "the address of tracker t2 is not known"},
+	} {
+		args := strings.Fields(c.args)
+		var out, messages bytes.Buffer
+		tool := &tool{stdout: &out, stderr: &messages, getenv: func(name string) string {
+			return map[string]string{"QUERN_JOBTRACKER": f.addr, "QUERN_INSECURE": "1"}[name]
+		}}
+		code := tool.hadoop(t.Context(), args[0], args[1:])
+		if stdout, stderr := out.String(), messages.String(); code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
+		}
+	}
+	user := userName(nil, os.Getenv)
+	if want := []string{"job_7_0002 killed by " + user, "job_7_0004 killed by " + user}; !slices.Equal(f.killed, want) {
+		t.Errorf("killed %q, want %q", f.killed, want)
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quernmr/quern/integration/mrjob"
+	"github.com/quernmr/quern/integration/tpch/peers"
+)
+
+// mrjobs runs the real mrjob with Quern as its hadoop; dir is for its files.
+type mrjobs struct{ dir string }
+
+// mrjobTestdata has the recorded sessions, and the jobs.
+const mrjobTestdata = "integration/mrjob/testdata/"
+
+// mrjobSession is a run of mrjob.
+type mrjobSession struct {
+	name string
+	job  string   // a file of mrjobTestdata; else arguments for Python
+	args []string // IN is the input
+	says []string // what its messages about a failure must have
+}
+
+func mrjobSessions() []mrjobSession {
+	return []mrjobSession{
+		{name: "example", args: []string{"-m", "mrjob.examples.mr_word_freq_count"}},
+		{name: "three", job: "three.py", args: []string{"--stop", "stop.txt"}},
+		{name: "fail", job: "fail.py", args: []string{"-D", "mapreduce.map.maxattempts=1"},
+			says: []string{"Probable cause of failure:", "subprocess failed with code 1", "ValueError: bad line: violets.are.blue", "Step 1 of 1 failed"}},
+	}
+}
+
+const (
+	mrjobInput = "roses are red\nviolets.are.blue roses\n"
+	mrjobStop  = "are\n"
+)
+
+// recorded runs the sessions and records the calls.
+func (m mrjobs) recorded(ctx context.Context) (answers, error) {
+	peer, err := peers.Mrjob(ctx)
+	if err != nil {
+		return answers{}, err
+	}
+	home := filepath.Join(m.dir, "quern")
+	program := filepath.Join(home, "bin", "hadoop")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd/mrsubmit").CombinedOutput(); err != nil {
+		return answers{}, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	a := answers{version: version(peer), records: make(map[string]string)}
+	for _, s := range mrjobSessions() {
+		if a.records[mrjobTestdata+s.name+".json"], err = m.record(ctx, peer.Program("python"), program, s); err != nil {
+			return a, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return a, nil
+}
+
+// hadoopWrapper records each call: its arguments, exit code and output, and the file of a -put. The job's output is for mrjob
+// alone, which gives it a terminal.
+const hadoopWrapper = `#!/bin/sh
+n=$(printf '%%03d' $(ls %[2]s | wc -l))
+mkdir %[2]s/$n
+printf '%%s\n' "$@" > %[2]s/$n/args
+case "$2" in -put) cp "$3" %[2]s/$n/file;; esac
+case "$1" in
+jar) %[1]s "$@"; code=$?;;
+*) %[1]s "$@" > %[2]s/$n/out; code=$?; cat %[2]s/$n/out;;
+esac
+echo $code > %[2]s/$n/exit
+exit $code
+`
+
+// record runs a session.
+func (m mrjobs) record(ctx context.Context, python, program string, s mrjobSession) (string, error) {
+	dir := filepath.Join(m.dir, s.name)
+	calls, jar := filepath.Join(dir, "calls"), filepath.Join(dir, "hadoop-streaming.jar")
+	err := errors.Join(os.MkdirAll(calls, 0o777), os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.Mkdir(filepath.Join(dir, "bin"), 0o777),
+		os.WriteFile(filepath.Join(dir, "bin", "hadoop"), fmt.Appendf(nil, hadoopWrapper, program, calls), 0o777), os.WriteFile(jar, nil, 0o666),
+		os.WriteFile(filepath.Join(dir, "in"), []byte(mrjobInput), 0o666), os.WriteFile(filepath.Join(dir, "stop.txt"), []byte(mrjobStop), 0o666))
+	args := s.args
+	if s.job != "" {
+		text, readErr := os.ReadFile(mrjobTestdata + s.job)
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, s.job), text, 0o666))
+		args = append([]string{s.job}, args...)
+	}
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, python, append(slices.Clone(args), "--no-conf", "-r", "hadoop", "--hadoop-tmp-dir", "file://"+dir+"/scratch", "--hadoop-streaming-jar", jar, "in")...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"), "HADOOP_LOG_DIR="+filepath.Join(dir, "logs"),
+		"HADOOP_CONF_DIR=", "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8")
+	var messages strings.Builder
+	cmd.Stderr = &messages
+	out, err := cmd.Output()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && !failed {
+		return "", err
+	}
+	got := &mrjob.Session{Args: args, Files: make(map[string]string), Out: sortedLines(string(out)), Says: s.says}
+	if failed {
+		got.Exit = exit.ExitCode()
+	}
+	if (got.Exit != 0) != (s.says != nil) {
+		return "", fmt.Errorf("exit code %d: %s", got.Exit, messages.String())
+	}
+	for _, text := range s.says {
+		if !strings.Contains(messages.String(), text) {
+			return "", fmt.Errorf("mrjob does not say %q: %s", text, messages.String())
+		}
+	}
+	if err := readCalls(got, calls, strings.NewReplacer(jar, "JAR", dir, "DIR")); err != nil {
+		return "", err
+	}
+	return understood(got, messages.String())
+}
+
+func sortedLines(text string) string {
+	all := slices.Sorted(strings.Lines(text))
+	return strings.Join(all, "")
+}
+
+var (
+	mrjobKey = regexp.MustCompile(`\w+\.\w+\.\d{8}\.\d{6}\.\d{6}`)
+	idOfJob  = regexp.MustCompile(`(application|job)_\d+_\d{4}`)
+)
+
+// readCalls adds what the wrapper has recorded.
+func readCalls(s *mrjob.Session, dir string, names *strings.Replacer) error {
+	plain := func(text string) string {
+		return idOfJob.ReplaceAllString(mrjobKey.ReplaceAllString(names.Replace(text), "KEY"), "${1}_ID")
+	}
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range all {
+		file := func(name string) (string, error) {
+			text, err := os.ReadFile(filepath.Join(dir, entry.Name(), name))
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return string(text), err
+		}
+		args, argsErr := file("args")
+		out, outErr := file("out")
+		code, codeErr := file("exit")
+		put, putErr := file("file")
+		exit, err := strconv.Atoi(strings.TrimSpace(code))
+		if err := errors.Join(argsErr, outErr, codeErr, putErr, err); err != nil {
+			return err
+		}
+		c := mrjob.Call{Args: strings.Split(strings.TrimSuffix(plain(args), "\n"), "\n"), Exit: exit, Out: plain(out)}
+		switch c.Args[0] + c.Args[min(1, len(c.Args)-1)] {
+		case "fs-ls":
+			c.Out = mrjob.Names(c.Out)
+		case "versionversion":
+			c.Out, _, _ = strings.Cut(c.Out, "\n")
+		case "fs-put":
+			if name := filepath.Base(c.Args[3]); name != "mrjob.zip" {
+				s.Files[name] = plain(put)
+			}
+		}
+		s.Calls = append(s.Calls, c)
+	}
+	return nil
+}
+
+// understood adds the counters that mrjob has printed to the calls of its jobs.
+func understood(s *mrjob.Session, messages string) (string, error) {
+	at := 0
+	for i := range s.Calls {
+		if s.Calls[i].Args[0] != "jar" || s.Exit != 0 {
+			continue
+		}
+		_, rest, found := strings.Cut(messages[at:], "\nCounters: ")
+		if !found {
+			return "", fmt.Errorf("mrjob has found no counters of job %d: %s", i, messages)
+		}
+		at = len(messages) - len(rest)
+		block := "Counters: "
+		for line := range strings.Lines(rest) {
+			if block != "Counters: " && !strings.HasPrefix(line, "\t") {
+				break
+			}
+			block += line
+		}
+		s.Calls[i].Counters = mrjob.Counters(strings.TrimSuffix(block, "\n"))
+	}
+	return s.Text()
+}
