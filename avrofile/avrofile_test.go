@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/avrofile/container"
+	"github.com/quernmr/quern/internal/failingfile"
 	"github.com/quernmr/quern/internal/membound"
 )
 
@@ -394,7 +395,7 @@ func TestReadError(t *testing.T) {
 	file := write(entrySchema, Options{}, []entry{{string(large), 1, nil}, {string(large), 2, nil}})
 	for _, good := range []int64{0, container.FirstRead, 2 * container.ReadSize} {
 		for _, from := range []int64{0, 1000} {
-			r, err := NewReader(failingAt{bytes.NewReader(file), good, broken}, int64(len(file)), Limits{})
+			r, err := NewReader(failingfile.File{ReaderAt: bytes.NewReader(file), Good: good, Err: broken}, int64(len(file)), Limits{})
 			if good > 0 && err == nil {
 				for _, err = range Records[entry](r, nil, from, math.MaxInt64) {
 				}
@@ -404,20 +405,6 @@ func TestReadError(t *testing.T) {
 			}
 		}
 	}
-}
-
-// failingAt fails reads beyond an offset.
-type failingAt struct {
-	io.ReaderAt
-	good int64
-	err  error
-}
-
-func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
-	if off+int64(len(p)) > f.good {
-		return 0, f.err
-	}
-	return f.ReaderAt.ReadAt(p, off)
 }
 
 // FuzzReader: no file makes a reader panic, or take memory out of proportion.

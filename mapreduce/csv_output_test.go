@@ -46,7 +46,7 @@ func TestCSVOutputIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestCSVOutputOfStrings reads rows of one column, of which an empty one must not become an empty line.
+// TestCSVOutputOfStrings: rows of one empty field do not become empty lines.
 func TestCSVOutputOfStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 3).Draw(t, "width")

@@ -19,7 +19,7 @@ type Dataset[K, V any] struct {
 	value *Codec[V]
 }
 
-// Input reads the records as the input of a map.
+// Input reads the records as the input of a map. A Dataset that no job has written has none: its job is refused.
 func (s Dataset[K, V]) Input() Input[Pair[K, V]] {
 	if s.dir == "" {
 		return Input[Pair[K, V]]{spec: &inputSpec{format: Binary{}.Name(), err: fmt.Errorf("the input is an empty Dataset: pass the result of a run in the parameters")}}

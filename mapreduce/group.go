@@ -157,7 +157,7 @@ func (g *groups) readErr() error {
 }
 
 var (
-	errRangeEnded = misuse("the values of a group were ranged over again after their end: they can be read once")
+	errRangeEnded = misuse("the values of a group were ranged over again after their end: they can be read once; keep them in a slice to read them again")
 	errRangeLate  = misuse("the values of a group were ranged over after the group: they can be read until the next group begins or the function returns")
 )
 

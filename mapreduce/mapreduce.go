@@ -34,7 +34,7 @@
 //   - Largest values, [Top]; a part of the records, [Sample] and [Reservoir].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
-//   - Write: [Format]; more than one output, [Write]; files named by records, [WriteBy].
+//   - Write: [Format], tables by [CSVOutput]; more than one output, [Write]; files named by records, [WriteBy].
 //   - Counters, status, properties, side files, the place of a record: [Task].
 //   - Several jobs: [Flow]. Jobs in a loop that looks at results: [Drive], [Define],
 //     [Dataset]. Settings: [Job] and [Properties].

@@ -154,6 +154,9 @@ func (c *compilation) inputs(st stage, at places) ([]wire.InputPlan, error) {
 				paths, c.readsInput = c.Inputs, true
 			}
 			for _, p := range paths {
+				if p == "" && len(in.paths) > 0 {
+					return nil, fmt.Errorf("an input of %s has an empty path: is a flag missing?", in.format)
+				}
 				clean, err := at.cleanInput(p)
 				if err != nil {
 					return nil, fmt.Errorf("input: %w", err)

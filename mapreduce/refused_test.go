@@ -27,6 +27,11 @@ func TestReadsInput(t *testing.T) {
 	}
 }
 
+// TestEmptyPath: if a flag for a path is not given, the error says so.
+func TestEmptyPath(t *testing.T) {
+	checkError(t, Sort(wordPairs("")).Job("words"), &jobRunner{}, "job words: an input of lines has an empty path: is a flag missing?")
+}
+
 // TestErrorsAreReportedOnce: each error is reported once; the error for a name includes the rule.
 func TestErrorsAreReportedOnce(t *testing.T) {
 	addrs := Map(Lines(), func(_ *Task, _ string, emit func(netip.Addr, netip.Addr)) error { return nil })

@@ -212,14 +212,11 @@ func (c *Column[V]) header() (*format.PageHeader, error) {
 
 // peek returns the next n bytes, or what is left of the column.
 func (c *Column[V]) peek(n int) ([]byte, error) {
-	if n > c.r.Size() && int64(c.r.Size()) < c.chunk.to-c.offset {
+	n = int(min(int64(n), c.chunk.to-c.offset)) // a larger n than the buffer would hide errors of reading
+	if n > c.r.Size() {
 		c.r = bufio.NewReaderSize(io.NewSectionReader(c.f.r, c.offset, c.chunk.to-c.offset), n)
 	}
-	data, err := c.r.Peek(n)
-	if err == io.EOF || err == bufio.ErrBufferFull {
-		err = nil
-	}
-	return data, err
+	return c.r.Peek(n)
 }
 
 // decompressed returns the content of compressed bytes.

@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/failingfile"
 	"github.com/quernmr/quern/internal/membound"
 )
 
@@ -291,6 +292,33 @@ func TestTruncated(t *testing.T) {
 		if _, err := printed(file[:n], Limits{}); !errors.As(err, new(*Error)) {
 			t.Errorf("%d of %d bytes: %v", n, len(file), err)
 		}
+	}
+}
+
+// TestReadError: an error of reading the file is returned as it is.
+func TestReadError(t *testing.T) {
+	broken := errors.New("disk")
+	file := written(t, 2000)
+	size := int64(len(file))
+	for _, good := range []int64{0, 4} {
+		if _, err := Open(failingfile.File{ReaderAt: bytes.NewReader(file), Good: good, Err: broken}, size, Limits{}); err != broken {
+			t.Errorf("after %d bytes: %v", good, err)
+		}
+	}
+	f, err := Open(bytes.NewReader(file), size, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.r = failingfile.File{ReaderAt: f.r, Good: 4, Err: broken}
+	if _, err := column[bool](f, 0, 0); err != broken {
+		t.Error(err)
+	}
+	rows, err := f.ReadRows(0, f.Root)
+	if err == nil {
+		_, err = rows.Next()
+	}
+	if err != broken {
+		t.Error(err)
 	}
 }
 

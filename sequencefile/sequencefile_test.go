@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -15,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/compression"
+	"github.com/quernmr/quern/internal/failingfile"
 	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/sequencefile/writable"
 )
@@ -313,7 +313,7 @@ func TestReadError(t *testing.T) {
 		}
 		file := write(Options{Header: h}, []pair{{"a", string(large)}})
 		for _, good := range []int{0, readSize} {
-			r, err := NewReader(failingAt{bytes.NewReader(file), int64(good), broken}, int64(len(file)), Limits{})
+			r, err := NewReader(failingfile.File{ReaderAt: bytes.NewReader(file), Good: int64(good), Err: broken}, int64(len(file)), Limits{})
 			if good > 0 && err == nil {
 				for _, err = range r.Records(0, math.MaxInt64) {
 				}
@@ -323,20 +323,6 @@ func TestReadError(t *testing.T) {
 			}
 		}
 	})
-}
-
-// failingAt fails reads beyond an offset.
-type failingAt struct {
-	io.ReaderAt
-	good int64
-	err  error
-}
-
-func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
-	if off+int64(len(p)) > f.good {
-		return 0, f.err
-	}
-	return f.ReaderAt.ReadAt(p, off)
 }
 
 // FuzzReader: no file makes a reader panic, or take memory out of proportion.

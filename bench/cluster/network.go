@@ -16,7 +16,7 @@ const (
 	networkSorts = 3         // at most, because one takes long
 )
 
-// network sorts a text with each codec of map output on a cluster whose trackers have a network of 100 Mbit/s.
+// network sorts a text with each codec of map output on a cluster. Its trackers have a network of 100 Mbit/s.
 func (b *bench) network() error {
 	in := b.Path("sort-text")
 	if err := input.Text(in, b.Bytes); err != nil {

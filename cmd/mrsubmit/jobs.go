@@ -192,13 +192,15 @@ func (q *query) wait(ctx context.Context) error {
 			continue
 		}
 		ended[id] = job
-		fmt.Fprintf(q.stderr, "%v %s %v\n", id, client.OneLine(job.Name), job.State)
+		if job.State != wire.Succeeded || !q.quiet {
+			fmt.Fprintf(q.stderr, "%v %s %v\n", id, client.OneLine(job.Name), job.State)
+		}
 		failed = failed || job.State != wire.Succeeded
 	}
 	if len(running) > 0 {
 		notes := make(chan string, 16)
 		q.cluster.Note = noteTo(notes)
-		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Width: q.width, GiveUp: q.signals.GiveUp, HangUp: q.signals.HangUp, Notes: notes}, running)
+		code := client.Follow(ctx, client.Config{Cluster: q.cluster, Out: q.stderr, Quiet: q.quiet, Width: q.width, GiveUp: q.signals.GiveUp, HangUp: q.signals.HangUp, Notes: notes}, running)
 		if code == client.ExitHungUp {
 			return errHungUp
 		}
@@ -239,6 +241,10 @@ func noteTo(notes chan<- string) func(string) {
 		default:
 		}
 	}
+}
+
+func waitFlags(q *query) {
+	q.flags.BoolVar(&q.quiet, "quiet", false, "print only errors")
 }
 
 func killFlags(q *query) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/interrupt"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
@@ -66,23 +67,10 @@ func (q *query) copyFile(ctx context.Context, name string) error {
 		return err
 	}
 	defer f.Close()
-	if _, err = io.Copy(q.stdout, untilDone{ctx, f}); err != nil && !isOutputClosed(err) && ctx.Err() == nil {
+	if _, err = io.Copy(q.stdout, interrupt.Reader{Context: ctx, Reader: f}); err != nil && !isOutputClosed(err) && ctx.Err() == nil {
 		err = fmt.Errorf("print %s: %w", name, err)
 	}
 	return err
-}
-
-// untilDone is a reader that fails when its context has ended.
-type untilDone struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r untilDone) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(p)
 }
 
 // listedFile is a file of an output, as JSON.

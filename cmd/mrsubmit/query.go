@@ -44,6 +44,7 @@ type query struct {
 
 	// Values of flags.
 	reason        string        // of a kill or exclusion
+	quiet         bool          // wait prints only failures
 	eachJob       bool          // predictions of each job
 	now           bool          // a suspension takes slots back
 	excludeFor    time.Duration // 0: until it is readmitted

@@ -23,7 +23,7 @@ import (
 
 const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
-const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
+const runHelp = `JOB is an executable that calls mapreduce.Main or mapreduce.Drive, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
 "mrsubmit run JOB -h". Without a job tracker the job runs embedded: on this machine,
 on a cluster of its own.

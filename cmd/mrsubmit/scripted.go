@@ -42,9 +42,10 @@ func (s *scripted) check(sub *wire.Submission, onCluster bool) error {
 // runLine is a line of mrsubmit run -json.
 type runLine struct {
 	Final bool      `json:"final"`
-	Exit  int       `json:"exit"`           // exit code of mrsubmit; only of the last line
-	Flow  string    `json:"flow,omitempty"` // id; empty: a single job
-	Jobs  []web.Job `json:"jobs"`           // as in the HTTP API; none if nothing was submitted
+	Exit  int       `json:"exit"`            // exit code of mrsubmit; only of the last line
+	Flow  string    `json:"flow,omitempty"`  // id; empty: a single job
+	Error string    `json:"error,omitempty"` // why nothing was submitted, or jobs are no longer followed; jobs have their own
+	Jobs  []web.Job `json:"jobs"`            // as in the HTTP API; none if nothing was submitted
 }
 
 // lineEvery limits the lines about jobs that stay in their states.
@@ -59,6 +60,14 @@ func (t *tool) runScripted(ctx context.Context, s *scripted, cfg client.Config, 
 	var last runLine
 	var printed time.Time
 	if s.json {
+		failure := cfg.Failure
+		cfg.Failure = func(err error) int {
+			last.Error = err.Error()
+			if failure != nil {
+				return failure(err)
+			}
+			return exitFailed
+		}
 		cfg.Changed = func(jobs []wire.JobStatus) {
 			changed := len(jobs) != len(last.Jobs) || time.Since(printed) >= lineEvery
 			for i := range jobs {

@@ -36,7 +36,7 @@ func TestScripted(t *testing.T) {
 			}
 		}
 	}
-	if s := submit(t, nil, wire.Succeeded, "run", "-json", exe, "-input", "/missing", "-output", t.TempDir()+"/out"); s.code != 1 || s.stdout != "{\"final\":true,\"exit\":1,\"jobs\":[]}\n" {
+	if s := submit(t, nil, wire.Succeeded, "run", "-json", exe, "-input", "/missing", "-output", t.TempDir()+"/out"); s.code != 1 || !strings.HasPrefix(s.stdout, `{"final":true,"exit":1,"error":"`) || !strings.Contains(s.stdout, "/missing: no such file") || !strings.HasSuffix(s.stdout, "\"jobs\":[]}\n") {
 		t.Errorf("a job without input: exit code %d: %s", s.code, s.stdout)
 	}
 	if s := submit(t, nil, wire.Succeeded, "run", "-detach", exe, "-input", exe, "-output", t.TempDir()+"/out"); s.code != 2 || !strings.Contains(s.stderr, "-detach: without a job tracker the job runs in this process") {

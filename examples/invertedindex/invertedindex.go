@@ -14,11 +14,9 @@ import (
 func main() { mapreduce.Main(invertedIndex) }
 
 type place struct {
-	Count int64
+	Count int64 `mapreduce:"desc"`
 	File  string
 }
-
-func (p *place) Fields(f *mapreduce.Fields) { f.Desc().Int64(&p.Count); f.String(&p.File) }
 
 func invertedIndex() (*mapreduce.Job, error) {
 	words := mapreduce.Map(mapreduce.Files(), func(_ *mapreduce.Task, file mapreduce.Pair[string, []byte], emit func(mapreduce.Pair[string, place], struct{})) error {

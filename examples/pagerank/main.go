@@ -24,12 +24,6 @@ type node struct {
 	Links        string
 }
 
-func (n *node) Fields(f *mapreduce.Fields) {
-	f.Float64(&n.Rank)
-	f.Float64(&n.Before)
-	f.String(&n.Links)
-}
-
 type params struct {
 	Pages  mapreduce.Dataset[string, node] // at first none: the pages are in -input
 	Lost   float64                         // rank of pages without links, divided by the number of pages: all pages share it

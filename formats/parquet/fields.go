@@ -163,6 +163,12 @@ func assign[V parquetfile.Value, F any](f *field, convert func(V) F) setter[V] {
 	offset := f.offset
 	if !f.pointer {
 		return func(values []V, _ []bool, r rows) { // nulls have the value zero
+			if same, ok := any(values).([]F); ok { // no conversion changes them
+				for i, v := range same {
+					*(*F)(r.at(i, offset)) = v
+				}
+				return
+			}
 			for i, v := range values {
 				*(*F)(r.at(i, offset)) = convert(v)
 			}

@@ -67,7 +67,7 @@ func TestPages(t *testing.T) {
 // indentation may differ.
 func TestGoBlocks(t *testing.T) {
 	var examples strings.Builder
-	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go", "formats/sequence/example_test.go", "formats/avro/example_test.go", "examples/revenue/main.go", "examples/pagerank/main.go"} {
+	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go", "formats/sequence/example_test.go", "formats/avro/example_test.go", "examples/revenue/main.go", "examples/pagerank/main.go", "examples/leftjoin/main.go"} {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/quernmr/quern/cmd/internal/interrupt"
 	"github.com/quernmr/quern/dfs"
 )
 
@@ -237,7 +238,7 @@ func (t *transfer) write(from io.Reader, to place) error {
 	if err := to.files.Remove(name); err != nil && !absent(err) {
 		return err // left by an earlier copy, or the file that is overwritten
 	}
-	if err := fill(to.files, name, untilDone{t.ctx, from}); err != nil || t.direct {
+	if err := fill(to.files, name, interrupt.Reader{Context: t.ctx, Reader: from}); err != nil || t.direct {
 		return err
 	}
 	if err := to.files.Remove(to.url); err != nil && !absent(err) {

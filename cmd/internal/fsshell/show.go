@@ -8,24 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/cmd/internal/interrupt"
 	"github.com/quernmr/quern/dfs"
 )
 
 // kilobyte is what -head and -tail print.
 const kilobyte = 1024
-
-// untilDone is a reader that fails when its context has ended.
-type untilDone struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r untilDone) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(p)
-}
 
 // open opens a file, and refuses directories as Hadoop does.
 func (p place) open() (dfs.File, error) {
@@ -65,7 +53,7 @@ func (r *call) cat(args []string) error {
 
 // print copies to standard output. A bufio.Writer's own ReadFrom would keep errors of reading as its own.
 func (r *call) print(from io.Reader) error {
-	_, err := io.Copy(struct{ io.Writer }{r.out}, untilDone{r.ctx, from})
+	_, err := io.Copy(struct{ io.Writer }{r.out}, interrupt.Reader{Context: r.ctx, Reader: from})
 	return err
 }
 

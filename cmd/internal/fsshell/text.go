@@ -2,13 +2,13 @@ package fsshell
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/quernmr/quern/avrofile/container"
+	"github.com/quernmr/quern/cmd/internal/interrupt"
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/parquetfile"
@@ -86,7 +86,7 @@ func (r *call) avro(f dfs.File) error {
 		return err
 	}
 	defer in.Close()
-	return in.WriteJSON(whileWanted{r.ctx, r.out})
+	return in.WriteJSON(interrupt.Writer{Context: r.ctx, Writer: r.out})
 }
 
 // parquet prints the rows of a Parquet file as JSON, a line each.
@@ -95,7 +95,7 @@ func (r *call) parquet(f dfs.File) error {
 	if err != nil {
 		return err
 	}
-	out := whileWanted{r.ctx, r.out}
+	out := interrupt.Writer{Context: r.ctx, Writer: r.out}
 	var line []byte
 	for g := range in.Groups {
 		if in.Groups[g].Rows == 0 {
@@ -117,19 +117,6 @@ func (r *call) parquet(f dfs.File) error {
 		}
 	}
 	return nil
-}
-
-// whileWanted is a writer that fails when its context has ended.
-type whileWanted struct {
-	ctx context.Context
-	io.Writer
-}
-
-func (w whileWanted) Write(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	return w.Writer.Write(p)
 }
 
 // appendWritable appends an encoded value as its class's toString shows it.
