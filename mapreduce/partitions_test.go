@@ -39,6 +39,8 @@ func hadoopKeyPartition(t *testing.T, class string, b []byte) int {
 		return partitionOf(t, string(b[1:]))
 	case "BytesWritable":
 		return partitionOf(t, b[4:])
+	case "NullWritable":
+		return partitionOf(t, struct{}{})
 	}
 	return -1
 }
@@ -72,7 +74,7 @@ func TestHadoopPartitions(t *testing.T) {
 		}
 		classes[class]++
 	}
-	if len(classes) != 11 || classes["VLongWritable"] != 8 {
+	if len(classes) != 12 || classes["VLongWritable"] != 8 {
 		t.Errorf("keys of the classes %v", classes)
 	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"slices"
@@ -152,11 +153,12 @@ func TestLinesOfHadoop(t *testing.T) {
 			s.linesPerMap = must(strconv.ParseInt(words[2], 10, 64))
 			splits = reader(t, f, in, s, blockSize)
 		} else {
-			s.delimiter = strings.TrimPrefix(unescapedLine(words[2]), "-")
-			if words[3] != "-" {
+			if in.Format == formatRecords {
+				in.RecordSize = must(strconv.Atoi(words[2]))
+			} else if s.delimiter = strings.TrimPrefix(unescapedLine(words[2]), "-"); words[3] != "-" {
 				s.lineMax = must(strconv.Atoi(words[3]))
 			}
-			size, length := must(strconv.Atoi(words[4])), len(content)
+			size, length := must(strconv.Atoi(words[len(words)-1])), len(content)
 			for from := 0; from < length; from += size {
 				c := Chunk{Path: "mem://t/in", Offset: int64(from), Length: int64(min(size, length-from)), Size: int64(length)}
 				splits = append(splits, newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{c}}, &in, s, new(pulse)))
@@ -164,12 +166,7 @@ func TestLinesOfHadoop(t *testing.T) {
 		}
 		var got []string
 		for _, split := range splits {
-			lines, _ := readLines(t, []*Split{split})
-			text := "-"
-			if len(lines) > 0 {
-				text = "[" + strings.Join(lines, "][") + "]"
-			}
-			got = append(got, strings.NewReplacer("\n", `\n`, "\r", `\r`, "\ufeff", `\ufeff`).Replace(text))
+			got = append(got, strings.NewReplacer("\n", `\n`, "\r", `\r`, "\ufeff", `\ufeff`).Replace(bracketed(t, split, &in)))
 		}
 		if compared++; strings.Join(got, " ") != want {
 			t.Errorf("%s\ngot  %s\nwant %s", question, strings.Join(got, " "), want)
@@ -178,6 +175,22 @@ func TestLinesOfHadoop(t *testing.T) {
 	if compared < 70 {
 		t.Errorf("compared %d lines", compared)
 	}
+}
+
+// bracketed returns the records of a split in brackets, after them "error" if reading fails.
+func bracketed(t *testing.T, split *Split, in *wire.InputPlan) (text string) {
+	t.Helper()
+	if in.Format == formatRecords {
+		for record := range split.Records(in.RecordSize) {
+			text += "[" + string(record) + "]"
+		}
+		if split.Err() != nil {
+			text += "error"
+		}
+	} else if lines, _ := readLines(t, []*Split{split}); len(lines) > 0 {
+		text = "[" + strings.Join(lines, "][") + "]"
+	}
+	return cmp.Or(text, "-")
 }
 
 func unescapedLine(s string) string {

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"cmp"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
 )
 
 // TestGlobs compares matches with Hadoop's, which `make compat` records in
@@ -17,18 +20,7 @@ func TestGlobs(t *testing.T) {
 	cases := 0
 	for line := range strings.Lines(string(must(os.ReadFile("testdata/globs.txt")))) {
 		line = strings.TrimSuffix(line, "\n")
-		if names, ok := strings.CutPrefix(line, "files "); ok {
-			for _, name := range strings.Fields(names) {
-				putFile(f, "mem://t"+name, []byte("x\n"))
-			}
-			continue
-		}
-		if name, ok := strings.CutPrefix(line, "empty "); ok {
-			if err := f.MkdirAll("mem://t" + name); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
+		plant(t, f, line)
 		pattern, want, ok := strings.Cut(line, " = ")
 		if !ok || pattern[0] != '/' {
 			continue
@@ -55,6 +47,61 @@ func TestGlobs(t *testing.T) {
 	}
 	if cases < 100 {
 		t.Errorf("%d cases: testdata/globs.txt is cut short", cases)
+	}
+}
+
+// plant makes the files or empty directories of a line "files PATH..." or "empty PATH...".
+func plant(t *testing.T, f *mem.FS, line string) {
+	t.Helper()
+	kind, names, _ := strings.Cut(line, " ")
+	for _, name := range strings.Fields(names) {
+		switch kind {
+		case "files":
+			putFile(f, "mem://t"+name, []byte("x\n"))
+		case "empty":
+			if err := f.MkdirAll("mem://t" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestInputsOfHadoop compares the files that jobs read with Hadoop's. The file explains its lines.
+func TestInputsOfHadoop(t *testing.T) {
+	f := mem.New(1 << 20)
+	compared := 0
+	for line := range strings.Lines(string(must(os.ReadFile("testdata/inputs.txt")))) {
+		line = strings.TrimSuffix(line, "\n")
+		plant(t, f, line)
+		question, want, ok := strings.Cut(line, " = ")
+		if !ok || question[0] != '/' {
+			continue
+		}
+		if _, own, differs := strings.Cut(want, " ! "); differs {
+			want = own
+		}
+		path, how, _ := strings.Cut(question, " ")
+		s, in := splitSettings(math.MaxInt64), wire.InputPlan{Format: formatLines, Paths: []string{"mem://t" + path}}
+		s.recursive = how == "recursive"
+		files, err := inputFiles(f, &in, formatOf(&in), s)
+		if err == nil {
+			err = checkReadable(f, files)
+		}
+		var names []string
+		for _, info := range files {
+			names = append(names, strings.TrimPrefix(info.Name, "mem://t"))
+		}
+		slices.Sort(names)
+		got := cmp.Or(strings.Join(names, " "), "none")
+		if err != nil {
+			got = "error"
+		}
+		if compared++; got != want {
+			t.Errorf("%s\ngot  %s, %v\nwant %s", question, got, err, want)
+		}
+	}
+	if compared < 26 {
+		t.Errorf("compared %d inputs", compared)
 	}
 }
 

@@ -52,17 +52,18 @@ func orNull[V any](p *V) string {
 	return fmt.Sprint(*p)
 }
 
-// TestDuckDB: files of DuckDB have the values that DuckDB prints, and its statistics skip no row.
+// TestDuckDB: files of DuckDB and of Hadoop's Parquet have the values that DuckDB prints, and their statistics skip no row.
 func TestDuckDB(t *testing.T) {
 	values, err := os.ReadFile("testdata/values.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	names, _ := filepath.Glob("testdata/*.parquet")
-	if len(names) != 12 {
-		t.Fatalf("files %v", names)
+	hadoop, _ := filepath.Glob("testdata/hadoop/*.parquet")
+	if len(names) != 12 || len(hadoop) != 10 {
+		t.Fatalf("files %v, %v", names, hadoop)
 	}
-	for _, name := range names {
+	for _, name := range append(names, hadoop...) {
 		file, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

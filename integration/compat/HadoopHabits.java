@@ -3,6 +3,7 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
@@ -17,6 +18,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.*;
 import org.apache.hadoop.mapreduce.Counter;
 import org.apache.hadoop.mapreduce.CounterGroup;
+import org.apache.hadoop.mapreduce.FileSystemCounter;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.Mapper;
@@ -34,6 +36,7 @@ import org.apache.hadoop.mapreduce.lib.partition.TotalOrderPartitioner;
  * Prints what Hadoop's classes do, for the records of testdata.
  *
  * HadoopHabits jobs DIR    runs word counts of the file DIR/in, also with Quern's partition file DIR/sampled.seq, and prints their counters and files
+ * HadoopHabits hdfs DIR URL USER    runs word counts of the file DIR/in in the HDFS of a URL as a user, and prints the bytes that they read and write, and their files
  * HadoopHabits hashes      prints keys of many classes with their bytes and their partitions of 1000
  */
 public class HadoopHabits {
@@ -42,6 +45,10 @@ public class HadoopHabits {
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "jobs": jobs(args[1]); break;
+            case "hdfs":
+                System.setProperty("HADOOP_USER_NAME", args[3]);
+                hdfs(args[1], args[2]);
+                break;
             case "hashes": hashes(); break;
             default: throw new IllegalArgumentException(args[0]);
         }
@@ -110,6 +117,60 @@ public class HadoopHabits {
         files.forEach(out::println);
     }
 
+    static void hdfs(String dir, String url) throws Exception {
+        FileSystem hdfs = FileSystem.get(URI.create(url), new Configuration());
+        for (String name : new String[] {"a", "b"}) hdfs.copyFromLocalFile(new Path("file://" + dir + "/in"), new Path(url + "/in/" + name));
+        overHDFS(dir, url, "plain", "mapreduce.job.reduces=2");
+        overHDFS(dir, url, "settings", "mapreduce.job.reduces=2", "dfs.replication=1", "dfs.blocksize=8192", "fs.permissions.umask-mode=027");
+        overHDFS(dir, url, "old", "dfs.replication=3", "dfs.block.size=64k", "dfs.umaskmode=u=rwx,g=x,o=");
+        overHDFS(dir, url, "maponly", "mapreduce.job.reduces=0", "mapreduce.fileoutputcommitter.marksuccessfuljobs=false", "mapreduce.input.fileinputformat.split.maxsize=2824");
+    }
+
+    /**
+     * Runs a job over HDFS. The local runner adds up the statistics of its process after each task, so that its counters have bytes
+     * several times. The statistics after the job are what the counters of tasks in processes of their own add up to.
+     */
+    static void overHDFS(String dir, String url, String name, String... properties) throws Exception {
+        Configuration conf = new Configuration();
+        conf.set("fs.defaultFS", "file:///"); // where splits are written
+        conf.set("mapreduce.framework.name", "local");
+        conf.set("hadoop.tmp.dir", dir + "/tmp");
+        for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
+        FileSystem.closeAll(); // those with the properties of another job
+        FileSystem.clearStatistics();
+        Job job = Job.getInstance(conf, name);
+        job.setMapperClass(Words.class);
+        job.setCombinerClass(Sum.class);
+        job.setReducerClass(Sum.class);
+        job.setOutputKeyClass(Text.class);
+        job.setOutputValueClass(LongWritable.class);
+        Path top = new Path(url + "/" + name), output = new Path(top, "below/out");
+        FileInputFormat.addInputPath(job, new Path(url + "/in"));
+        FileOutputFormat.setOutputPath(job, output);
+        if (!job.waitForCompletion(false)) throw new IOException(name + " failed");
+        out.println("job " + name + " true " + String.join(" ", properties));
+        for (String counter : new String[] {"BYTES_READ", "BYTES_WRITTEN"}) {
+            Counter c = job.getCounters().findCounter("hdfs", FileSystemCounter.valueOf(counter));
+            if (c.getName().equals("HDFS_" + counter)) {
+                long n = FileSystem.getGlobalStorageStatistics().get("hdfs").getLong(counter.equals("BYTES_READ") ? "bytesRead" : "bytesWritten");
+                out.println("counter " + FileSystemCounter.class.getName() + " " + c.getName() + " " + n);
+            }
+        }
+        list(top.getFileSystem(conf), top, url);
+    }
+
+    /** Prints a directory and everything in it. */
+    static void list(FileSystem files, Path path, String url) throws IOException {
+        FileStatus s = files.getFileStatus(path);
+        String found = s.getPath().toString().substring(url.length()) + " " + s.getPermission();
+        if (s.isFile()) {
+            out.println("file " + found + " " + s.getLen() + " " + s.getReplication() + " " + s.getBlockSize());
+            return;
+        }
+        out.println("directory " + found);
+        for (FileStatus entry : files.listStatus(path)) list(files, entry.getPath(), url);
+    }
+
     /** Writes the partition file ranges.seq from a sample of lines, and replaces its random sync mark. */
     static void sample(String dir) throws Exception {
         Path file = new Path("file://" + dir + "/ranges.seq");
@@ -145,6 +206,7 @@ public class HadoopHabits {
     }
 
     static void hashes() throws IOException {
+        put(NullWritable.get());
         for (int i : new int[] {0, 1, -1, 7, 300, -129, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
             put(new IntWritable(i));
             put(new VIntWritable(i));

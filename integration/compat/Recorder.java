@@ -21,6 +21,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathFilter;
+import org.apache.hadoop.io.BinaryComparable;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.DoubleWritable;
 import org.apache.hadoop.io.FloatWritable;
@@ -29,12 +30,20 @@ import org.apache.hadoop.io.Text;
 import org.apache.hadoop.hdfs.HdfsConfiguration;
 import org.apache.hadoop.mapred.FileInputFormat;
 import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.InputFormat;
+import org.apache.hadoop.mapreduce.InputSplit;
+import org.apache.hadoop.mapreduce.JobID;
 import org.apache.hadoop.mapreduce.RecordReader;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
+import org.apache.hadoop.mapreduce.lib.input.FixedLengthInputFormat;
+import org.apache.hadoop.mapreduce.lib.input.KeyValueLineRecordReader;
+import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.NLineInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.TextInputFormat;
+import org.apache.hadoop.mapreduce.task.JobContextImpl;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.hadoop.util.StringUtils;
 import org.apache.hadoop.util.VersionInfo;
 
 /**
@@ -50,8 +59,10 @@ public class Recorder {
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "globs": globs(); break;
+            case "inputs": inputs(); break;
             case "names": names(); break;
             case "lines": lines(); break;
+            case "keyvalues": keyValues(); break;
             case "writables": writables(); break;
             case "properties": properties(); break;
             case "renamed": renamed(); break;
@@ -91,29 +102,67 @@ public class Recorder {
             if (words[0].equals("nlines")) {
                 splits = NLineInputFormat.getSplitsForFile(FileSystem.getLocal(conf).getFileStatus(path), conf, Integer.parseInt(words[2]));
             } else {
-                if (!words[2].equals("-")) conf.set("textinputformat.record.delimiter", unescape(words[2]));
-                if (!words[3].equals("-")) conf.set("mapreduce.input.linerecordreader.line.maxlength", words[3]);
-                long size = Long.parseLong(words[4]);
+                boolean lines = words[0].equals("lines");
+                if (lines && !words[2].equals("-")) conf.set("textinputformat.record.delimiter", unescape(words[2]));
+                if (lines && !words[3].equals("-")) conf.set("mapreduce.input.linerecordreader.line.maxlength", words[3]);
+                long size = Long.parseLong(words[words.length - 1]);
                 for (long from = 0; from < content.length; from += size) splits.add(new FileSplit(path, from, Math.min(size, content.length - from), null));
             }
+            boolean fixed = words[0].equals("records");
+            if (fixed) FixedLengthInputFormat.setRecordLength(conf, Integer.parseInt(words[2]));
             List<String> found = new ArrayList<>();
-            for (FileSplit split : splits) {
-                StringBuilder records = new StringBuilder();
-                TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
-                try (RecordReader<LongWritable, Text> r = new TextInputFormat().createRecordReader(split, context)) {
-                    r.initialize(split, context);
-                    while (r.nextKeyValue()) records.append('[').append(escape(r.getCurrentValue().toString())).append(']');
-                }
-                found.add(records.length() == 0 ? "-" : records.toString());
-            }
+            for (FileSplit split : splits) found.add(fixed ? records(new FixedLengthInputFormat(), split, conf) : records(new TextInputFormat(), split, conf));
             answer(line, equals, String.join(" ", found));
         }
         Files.delete(file);
     }
 
-    static String unescape(String s) { return s.replace("\\n", "\n").replace("\\r", "\r").replace("\\ufeff", "\ufeff"); }
+    /** The values of a split in brackets, after them "error" if reading fails. */
+    static <V extends BinaryComparable> String records(InputFormat<LongWritable, V> format, FileSplit split, Configuration conf) throws Exception {
+        StringBuilder records = new StringBuilder();
+        TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
+        try (RecordReader<LongWritable, V> r = format.createRecordReader(split, context)) {
+            r.initialize(split, context);
+            while (r.nextKeyValue()) {
+                V value = r.getCurrentValue();
+                records.append('[').append(escape(new String(value.getBytes(), 0, value.getLength(), StandardCharsets.UTF_8))).append(']');
+            }
+        } catch (IOException e) {
+            records.append("error");
+        }
+        return records.length() == 0 ? "-" : records.toString();
+    }
 
-    static String escape(String s) { return s.replace("\n", "\\n").replace("\r", "\\r").replace("\ufeff", "\\ufeff"); }
+    /** Key and value of each line of a text, by KeyValueTextInputFormat. */
+    static void keyValues() throws Exception {
+        java.nio.file.Path file = Files.createTempFile("keyvalues", ".txt");
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null; ) {
+            int equals = line.indexOf(" = ");
+            if (line.startsWith("#") || equals < 0) {
+                out.println(line);
+                continue;
+            }
+            String[] words = line.substring(0, equals).split(" ");
+            byte[] content = unescape(words[0]).getBytes(StandardCharsets.UTF_8);
+            Files.write(file, content);
+            Configuration conf = new Configuration();
+            if (!words[1].equals("-")) conf.set(KeyValueLineRecordReader.KEY_VALUE_SEPARATOR, words[1]);
+            FileSplit split = new FileSplit(new Path(file.toUri()), 0, content.length, null);
+            TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
+            StringBuilder records = new StringBuilder();
+            try (RecordReader<Text, Text> r = new KeyValueTextInputFormat().createRecordReader(split, context)) {
+                r.initialize(split, context);
+                while (r.nextKeyValue()) records.append("[" + r.getCurrentKey() + "][" + r.getCurrentValue() + "]");
+            }
+            answer(line, equals, escape(records.toString()));
+        }
+        Files.delete(file);
+    }
+
+    static String unescape(String s) { return s.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r").replace("\\ufeff", "\ufeff"); }
+
+    static String escape(String s) { return s.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r").replace("\ufeff", "\\ufeff"); }
 
     /** FileSystem.globStatus on a local tree, with FileInputFormat's filter of hidden names. */
     static void globs() throws Exception {
@@ -129,16 +178,49 @@ public class Recorder {
                 answer(line, equals, found(files, root.toString(), line.substring(0, equals), hidden));
                 continue;
             }
-            String[] words = line.split(" ");
-            for (int i = 1; i < words.length; i++) {
-                java.nio.file.Path path = Paths.get(root + words[i]);
-                if (words[0].equals("empty")) Files.createDirectories(path);
-                if (words[0].equals("files")) {
-                    Files.createDirectories(path.getParent());
-                    Files.write(path, "x\n".getBytes());
-                }
-            }
+            plant(root, line.split(" "));
             out.println(line);
+        }
+    }
+
+    /** Makes the files or empty directories of a line "files PATH..." or "empty PATH...". */
+    static void plant(java.nio.file.Path root, String[] words) throws IOException {
+        for (int i = 1; i < words.length; i++) {
+            java.nio.file.Path path = Paths.get(root + words[i]);
+            if (words[0].equals("empty")) Files.createDirectories(path);
+            if (words[0].equals("files")) {
+                Files.createDirectories(path.getParent());
+                Files.write(path, "x\n".getBytes());
+            }
+        }
+    }
+
+    /** The files that a job reads, from a path and with or without its subdirectories. */
+    static void inputs() throws Exception {
+        java.nio.file.Path root = Files.createTempDirectory("inputs");
+        BufferedReader in = in();
+        for (String line; (line = in.readLine()) != null; ) {
+            int equals = line.indexOf(" = ");
+            if (!line.startsWith("/") || equals < 0) {
+                plant(root, line.split(" "));
+                out.println(line);
+                continue;
+            }
+            String[] words = line.substring(0, equals).split(" ");
+            Configuration conf = new Configuration();
+            conf.setBoolean("mapreduce.input.fileinputformat.input.dir.recursive", words[1].equals("recursive"));
+            conf.set("mapreduce.input.fileinputformat.inputdir", StringUtils.escapeString("file://" + root + words[0]));
+            List<String> found = new ArrayList<>();
+            try {
+                for (InputSplit split : new TextInputFormat().getSplits(new JobContextImpl(conf, new JobID()))) {
+                    Path path = ((FileSplit) split).getPath();
+                    path.getFileSystem(conf).open(path).close(); // as its map does: it fails for a directory
+                    found.add(path.toUri().getPath().substring(root.toString().length()));
+                }
+            } catch (IOException | RuntimeException e) { // Hadoop dereferences the blocks of a directory
+                found = List.of("error");
+            }
+            answer(line, equals, found.isEmpty() ? "none" : found.stream().sorted().collect(Collectors.joining(" ")));
         }
     }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopHabits.java
@@ -24,6 +26,9 @@ const (
 	hashRecord   = "mapreduce/testdata/partitions.txt"
 	jobsComment  = "# Hadoop's word counts of the file in, run by its local runner: whether they combine, properties, counters and files.\n" +
 		"# SPLIT_RAW_BYTES is without the paths of splits. Counters of times, memory and file systems are left out.\n\n"
+	hdfsRecord  = "integration/hdfs/testdata/jobs.txt"
+	hdfsComment = "# Hadoop's word counts of two files in HDFS, run by its local runner: whether they combine, properties, bytes that\n" +
+		"# they read and write, directories and files with permissions, sizes, replication and block sizes.\n\n"
 	hashComment = "# Keys by class, with their bytes, and the partition of 1000 by Hadoop's HashPartitioner.\n\n"
 )
 
@@ -56,6 +61,36 @@ func (h habits) recorded(ctx context.Context) (a answers, err error) {
 		a.records[file] = run[0] + printed
 	}
 	ranges, err := os.ReadFile(filepath.Join(dir, "ranges.seq"))
+	if err != nil {
+		return a, err
+	}
 	a.records[rangesRecord] = string(ranges)
+	overHDFS, err := h.overHDFS(ctx, dir)
+	a.records[hdfsRecord] = hdfsComment + overHDFS
 	return a, err
+}
+
+// overHDFS runs jobs over a cluster like that of the tests in integration/hdfs.
+func (h habits) overHDFS(ctx context.Context, dir string) (string, error) {
+	jars, err := minicluster.Fetch(ctx)
+	if err != nil {
+		return "", err
+	}
+	cluster, err := minicluster.Start(ctx, minicluster.Config{Jars: jars, Dir: filepath.Join(h.dir, "habits-hdfs"), Racks: []string{"/a", "/a", "/b", "/b"}, Replication: 2, BlockSize: 1 << 20})
+	if err != nil {
+		return "", err
+	}
+	defer cluster.Close()
+	site, err := os.ReadFile(filepath.Join(cluster.Conf(), "hdfs-site.xml"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hdfs-site.xml"), site, 0o666); err != nil { // the directory is on the driver's class path
+		return "", err
+	}
+	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, jobArtifacts()...)
+	if err != nil {
+		return "", err
+	}
+	return java("", "hdfs", dir, cluster.URL(), minicluster.Superuser)
 }

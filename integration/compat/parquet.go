@@ -1,18 +1,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// parquet compares Parquet files. DuckDB's are recorded, with their values. It reads Quern's, which integration/compat/
-// parquetrows writes.
+//go:embed ParquetRows.java
+var parquetRowsJava []byte
+
+// parquet compares Parquet files. Those of DuckDB and of Hadoop's Parquet are recorded, with their values. Both read
+// Quern's, which integration/compat/parquetrows writes.
 type parquet struct{ dir string }
 
 const (
@@ -20,6 +27,7 @@ const (
 	nestedDir     = "parquetfile/testdata/"
 	parquetRows   = 200
 	parquetCodecs = "uncompressed snappy gzip brotli zstd lz4_raw"
+	hadoopCodecs  = "uncompressed snappy gzip zstd lz4_raw" // those that need no native code beside their jars
 
 	// parquetTable has the same rows as parquetrows.
 	parquetTable = `create table rows as select n, n %% 2 = 0 as b, (n %% 100 - 50)::tinyint as i8, (n * 10)::smallint as i16, (n * -1000)::int as i32,
@@ -54,7 +62,59 @@ func (p parquet) compared(ctx context.Context) (answers, error) {
 	if err := p.nested(ctx, duckdb, &a); err != nil {
 		return a, err
 	}
-	return a, p.readByDuckDB(ctx, duckdb, values, &a)
+	if err := p.readByDuckDB(ctx, duckdb, values, &a); err != nil {
+		return a, err
+	}
+	return a, p.hadoop(ctx, values, &a)
+}
+
+// hadoop records the files of Hadoop's Parquet, which have the same rows, and lets it read those that readByDuckDB has
+// written.
+func (p parquet) hadoop(ctx context.Context, values string, a *answers) error {
+	java, err := compiled(ctx, p.dir, "ParquetRows", parquetRowsJava, "org.apache.parquet:parquet-hadoop-bundle:1.15.2", "io.airlift:aircompressor:0.27", "com.github.luben:zstd-jni:1.5.5-5",
+		"org.apache.hadoop:hadoop-mapreduce-client-core:")
+	if err != nil {
+		return err
+	}
+	codecs := strings.Fields(hadoopCodecs)
+	if _, err := java("", append([]string{"write", p.dir, fmt.Sprint(parquetRows)}, codecs...)...); err != nil {
+		return err
+	}
+	for _, codec := range codecs {
+		for _, version := range []string{"v1", "v2"} {
+			name := "java-" + codec + "-" + version + ".parquet"
+			file, err := os.ReadFile(filepath.Join(p.dir, name))
+			if err != nil {
+				return err
+			}
+			a.records[parquetDir+"hadoop/"+strings.TrimPrefix(name, "java-")] = string(file)
+		}
+		parts, err := filepath.Glob(filepath.Join(p.dir, "quern-"+codec, "*.parquet"))
+		if err != nil {
+			return err
+		}
+		got, err := java(strings.Join(parts, "\n")+"\n", "read")
+		if err != nil {
+			return err
+		}
+		rows := strings.SplitAfter(got, "\n")
+		slices.SortFunc(rows, byNumber)
+		a.lines += lines(got)
+		if got = strings.Join(rows, ""); got != values {
+			a.differences = append(a.differences, fmt.Sprintf("%s: DuckDB's values, then those that Hadoop's Parquet reads in Quern's files: %s", codec, difference(values, got)))
+		}
+	}
+	return nil
+}
+
+// byNumber compares rows by their first column.
+func byNumber(a, b string) int {
+	number := func(row string) int {
+		first, _, _ := strings.Cut(row, "|")
+		n, _ := strconv.Atoi(first)
+		return n
+	}
+	return cmp.Compare(number(a), number(b))
 }
 
 // written records DuckDB's files. It returns their values.

@@ -2,6 +2,7 @@ package hdfs_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -107,6 +108,41 @@ func checkOnlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
 	for _, b := range blocks {
 		if len(b.Replicas) != 1 || b.Replicas[0].Host != d.ID {
 			t.Fatalf("block %+v is not only on %s", b, d.ID)
+		}
+	}
+}
+
+// Small files of one node share a map, and the rest of a rack does, as with Hadoop's CombineTextInputFormat.
+func TestSmallFilesByPlace(t *testing.T) {
+	c := cluster(t)
+	p := newPlatform(t, c)
+	const size = 60_000
+	put := func(name string, node *minicluster.Daemon) {
+		url := p.put(name, longLines(size), withProperty("dfs.replication", "1"), dialFrom(node))
+		checkOnlyOn(t, node, awaitReplicas(t, p.fs, url, 1))
+	}
+	for i, n := range []int{0, 2, 1, 3} { // in the order of names, neighbours are on other nodes and racks
+		put(fmt.Sprintf("racks/%d", i), c.DataNodes[n])
+		for k := range 4 {
+			put(fmt.Sprintf("nodes/%d-%d", k, i), c.DataNodes[n])
+		}
+	}
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, racks: true, flags: []string{"-delay", "fixed=5m"}})
+	for _, j := range []struct {
+		in               string
+		maps, node, rack int64
+	}{
+		{"nodes", 8, 16 * size, 0},
+		{"racks", 2, 2 * size, 2 * size},
+	} {
+		p.submit("grep", "-e", "x", "-input", dfs.Join(p.top, j.in), "-output", dfs.Join(p.top, "out-"+j.in), "-D", "mapreduce.input.fileinputformat.split.maxsize=131072").Succeed()
+		job := p.lastJob()
+		if maps := jobCounter(job, "TOTAL_LAUNCHED_MAPS"); maps != j.maps {
+			t.Errorf("%s: %d maps, want %d", j.in, maps, j.maps)
+		}
+		node, rack, remote := readCounter(job, "BYTES_READ_NODE_LOCAL"), readCounter(job, "BYTES_READ_RACK_LOCAL"), readCounter(job, "BYTES_READ_REMOTE")
+		if node != j.node || rack != j.rack || remote != 0 {
+			t.Errorf("%s: %d bytes from the node, %d from its rack, %d from others; want %d, %d and 0", j.in, node, rack, remote, j.node, j.rack)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func programs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	programDir = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", trial.Paced); err != nil {
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "integration/embedded/words", trial.Paced); err != nil {
 		t.Fatal(err)
 	}
 	return programDir
