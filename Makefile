@@ -27,7 +27,7 @@ unit:
 
 # Runs gofmt, go vet and staticcheck.
 lint:
-	@tools/check.sh gofmt vet vet-others staticcheck
+	@tools/check.sh gofmt vet staticcheck
 
 # Runs jobs as real processes, from the command line to the output.
 integration:

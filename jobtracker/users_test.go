@@ -116,7 +116,7 @@ func TestShareStagingOfAnother(t *testing.T) {
 	}
 }
 
-// TestCleanUsers: old files of users are removed as these users. A directory that another user has made
+// TestCleanUsers: old files of users, and their drivers' sessions, are removed as these users. A directory that another user has made
 // is left alone, since acting as the user with its name could do harm.
 func TestCleanUsers(t *testing.T) {
 	f := dfstest.Users(mem.New(1<<20), "quern", nil)
@@ -137,6 +137,11 @@ func TestCleanUsers(t *testing.T) {
 			}
 			staged = append(staged, sub.Staging)
 		}
+		session := dfs.Join(own, wire.StagingSessions, "old")
+		if err := u.MkdirAll(session); err != nil {
+			t.Fatal(err)
+		}
+		staged = append(staged, session)
 	}
 	exists := func(name string) bool {
 		user := strings.Split(strings.TrimPrefix(name, wire.UserStaging(stagingURL, "")), "/")[0]
@@ -145,7 +150,7 @@ func TestCleanUsers(t *testing.T) {
 	}
 	used := ""
 	for _, name := range staged {
-		if strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann")) {
+		if strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann")) && dfs.Base(name) != "old" {
 			used = name
 		}
 	}

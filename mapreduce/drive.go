@@ -162,6 +162,9 @@ func checkParams(t reflect.Type, path string, above []reflect.Type) error {
 	if t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler) {
 		return nil
 	}
+	if onlyPointers(t) {
+		return fmt.Errorf("%s has the type %s, which refers to pointers without an end", path, t)
+	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return checkParams(t.Elem(), path, above)

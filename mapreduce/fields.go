@@ -31,6 +31,7 @@ type Fields struct {
 
 	// For fieldsExamine:
 	value   span
+	inside  []reflect.Type // the type with the method, and those around it
 	listed  map[span]bool
 	skipped []span
 	names   []string
@@ -183,7 +184,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 func fieldsCodec[T any]() (*codec[T], error) {
 	at := new(T)
 	visit := any(at).(fielder)
-	examined, name, err := examineFields(visit, unsafe.Pointer(at), reflect.TypeFor[T]())
+	examined, name, err := examineFields(visit, unsafe.Pointer(at), reflect.TypeFor[T](), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,14 @@ func (s span) contains(other span) bool {
 }
 
 // examineFields calls a type's method Fields on the zero value, to check that it lists
-// every field.
-func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (f *Fields, name string, err error) {
+// every field. inside has the types around it.
+func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type, inside []reflect.Type) (f *Fields, name string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
 		}
 	}()
-	f = &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
+	f = &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, inside: append(slices.Clip(inside), t), listed: make(map[span]bool)}
 	visit.Fields(f)
 	missing := f.missing(t, f.value.at, "")
 	switch {
@@ -62,15 +62,34 @@ func (f *Fields) listValue(p any, desc bool) {
 		f.err = fmt.Errorf("Value needs a pointer to a field, got %T", p)
 		return
 	}
-	l, noOrder, err := layoutOf(v.Type().Elem())
+	field := span{v.Pointer(), v.Type().Elem().Size()}
+	b := &layoutBuilder{inside: f.inside}
+	l, err := b.build(v.Type().Elem(), f.nameOf(field, v.Type().Elem()))
 	if err != nil {
 		f.err = err
 		return
 	}
 	if f.noOrder == nil {
-		f.noOrder = noOrder
+		f.noOrder = b.noOrder
 	}
-	f.list(span{v.Pointer(), v.Type().Elem().Size()}, l.form, desc)
+	f.list(field, l.form, desc)
+}
+
+// nameOf returns the path of a field of a type, for messages.
+func (f *Fields) nameOf(field span, t reflect.Type) string {
+	in, at := f.inside[len(f.inside)-1], f.value.at
+	path := rootOf(in)
+	for found := true; found && in != t && in.Kind() == reflect.Struct; {
+		found = false
+		for i := range in.NumField() {
+			part := in.Field(i)
+			if found = (span{at + part.Offset, part.Type.Size()}).contains(field); found {
+				path, at, in = path+"."+part.Name, at+part.Offset, part.Type
+				break
+			}
+		}
+	}
+	return path
 }
 
 // skip records a skipped field while the method is examined.

@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -125,6 +126,8 @@ func (b *layoutBuilder) add(l *layout, forms *[]string, t reflect.Type, at part,
 	size, form := -1, t.Kind().String()
 	var err error
 	switch kind := t.Kind(); {
+	case slices.Contains(b.inside, t):
+		return fmt.Errorf("%s: %s contains itself, and such a type has no encoding: refer to other values by a key", path, t)
 	case reflect.PointerTo(t).Implements(fielderType):
 		form, err = b.fields(l, &at, path)
 	case t == timeType:
@@ -138,9 +141,6 @@ func (b *layoutBuilder) add(l *layout, forms *[]string, t reflect.Type, at part,
 	case kind == reflect.Array && t.Elem().Kind() == reflect.Uint8:
 		at.kind, at.n, size, form = partRaw, t.Len(), t.Len(), fmt.Sprintf("[%d]uint8", t.Len())
 	default:
-		if slices.Contains(b.inside, t) {
-			return fmt.Errorf("%s: %s contains itself, and such a type has no encoding: refer to other values by a key", path, t)
-		}
 		b.inside = append(b.inside, t)
 		defer func() { b.inside = b.inside[:len(b.inside)-1] }()
 		if kind == reflect.Struct && !isDesc(t) {
@@ -174,7 +174,7 @@ func isDesc(t reflect.Type) bool {
 // fields makes the part of a type with a method Fields.
 func (b *layoutBuilder) fields(l *layout, p *part, path string) (form string, err error) {
 	v := reflect.New(p.t)
-	f, _, err := examineFields(v.Interface().(fielder), v.UnsafePointer(), p.t)
+	f, _, err := examineFields(v.Interface().(fielder), v.UnsafePointer(), p.t, b.inside)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
@@ -306,17 +306,12 @@ func (l *layout) descForm() string {
 // layoutOf returns the layout of a type, and why it has no order, or nil.
 func layoutOf(t reflect.Type) (l *layout, noOrder, err error) {
 	b := &layoutBuilder{}
-	l, err = b.root(t)
+	l, err = b.build(t, rootOf(t))
 	return l, b.noOrder, err
 }
 
-func (b *layoutBuilder) root(t reflect.Type) (*layout, error) {
-	root := t.Name()
-	if root == "" {
-		root = t.String()
-	}
-	return b.build(t, root)
-}
+// rootOf is where the paths of a type's parts begin.
+func rootOf(t reflect.Type) string { return cmp.Or(t.Name(), t.String()) }
 
 // unescaped hides from the compiler that a pointer is used, so that what it refers to stays on
 // the stack. The pointer must not be kept.
@@ -330,7 +325,7 @@ func unescaped(p unsafe.Pointer) unsafe.Pointer {
 func layoutCodec[T any]() (*codec[T], error) {
 	t := reflect.TypeFor[T]()
 	b := &layoutBuilder{}
-	l, err := b.root(t)
+	l, err := b.build(t, rootOf(t))
 	if err != nil {
 		return nil, err
 	}

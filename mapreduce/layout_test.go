@@ -193,19 +193,66 @@ func drawScalar(t *rapid.T, v reflect.Value) {
 	}
 }
 
+// plainCompare compares as the bytes of layout.put do, by package reflect.
+func plainCompare(a, b reflect.Value) int {
+	if a.Type() == timeType {
+		return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
+	}
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			tag := a.Type().Field(i).Tag.Get("mapreduce")
+			order := plainCompare(a.Field(i), b.Field(i))
+			switch {
+			case tag == "-" || order == 0:
+				continue
+			case tag == "desc" || isDesc(a.Type()):
+				return -order
+			}
+			return order
+		}
+		return 0
+	case reflect.Array, reflect.Slice:
+		for i := range min(a.Len(), b.Len()) {
+			if order := plainCompare(a.Index(i), b.Index(i)); order != 0 {
+				return order
+			}
+		}
+		return cmp.Compare(a.Len(), b.Len())
+	case reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			return compareBools(!a.IsNil(), !b.IsNil())
+		}
+		return plainCompare(a.Elem(), b.Elem())
+	case reflect.String:
+		return cmp.Compare(a.String(), b.String())
+	case reflect.Bool:
+		return compareBools(a.Bool(), b.Bool())
+	}
+	switch {
+	case a.CanFloat():
+		return compareFloats(a.Float(), b.Float())
+	case a.CanInt():
+		return cmp.Compare(a.Int(), b.Int())
+	}
+	return cmp.Compare(a.Uint(), b.Uint())
+}
+
 // TestLayouts: layouts of random types encode as package reflect does, decoding returns the
-// value, and no encoding is a prefix of another.
+// value, no encoding is a prefix of another, and bytes have the order of the values.
 func TestLayouts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := drawType(t, 3)
-		l, _, err := layoutOf(typ)
+		l, noOrder, err := layoutOf(typ)
 		if err != nil {
 			t.Fatalf("%s: %v", typ, err)
 		}
 		var encoded [2][]byte
+		var values [2]reflect.Value
 		for i := range encoded {
 			v := reflect.New(typ)
 			drawInto(t, v.Elem())
+			values[i] = v.Elem()
 			encoded[i] = l.put([]byte("x"), v.UnsafePointer())[1:]
 			if want := plainPut(v.Elem()); !bytes.Equal(encoded[i], want) {
 				t.Fatalf("%s: %+v is encoded as %x, want %x", typ, v.Elem(), encoded[i], want)
@@ -224,6 +271,12 @@ func TestLayouts(t *testing.T) {
 		}
 		if a, b := encoded[0], encoded[1]; !bytes.Equal(a, b) && (bytes.HasPrefix(a, b) || bytes.HasPrefix(b, a)) {
 			t.Fatalf("%s: of %x and %x one is a prefix of the other", typ, a, b)
+		}
+		if noOrder != nil {
+			return
+		}
+		if got, want := bytes.Compare(encoded[0], encoded[1]), plainCompare(values[0], values[1]); got != want {
+			t.Fatalf("%s: %+v and %+v compare %d, want %d", typ, values[0], values[1], got, want)
 		}
 	})
 }
@@ -262,6 +315,73 @@ func TestEncodeOnStack(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+type (
+	endless *endless
+	ring    []*ring
+	knot    struct {
+		N    int
+		Next *knot
+	}
+	chain struct {
+		N    int
+		Rest []link
+	}
+	link  struct{ To *chain }
+	shelf map[string]shelf
+)
+
+func (k *knot) Fields(f *Fields)  { f.Int(&k.N); f.Value(&k.Next) }
+func (c *chain) Fields(f *Fields) { f.Int(&c.N); f.Value(&c.Rest) }
+
+// TestEndlessTypes: wherever a type contains itself within another one, the type is refused by
+// the path of that part, also where a method Fields lists it.
+func TestEndlessTypes(t *testing.T) {
+	endlessTypes := map[reflect.Type]string{
+		reflect.TypeFor[endless](): "", reflect.TypeFor[forest](): "[]", reflect.TypeFor[ring](): "[]",
+		reflect.TypeFor[tree](): ".Left", reflect.TypeFor[shelf](): "[]",
+		reflect.TypeFor[knot]():  ": method Fields of mapreduce.knot: knot.Next",
+		reflect.TypeFor[chain](): ": method Fields of mapreduce.chain: chain.Rest[].To",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		inner := rapid.SampledFrom(slices.SortedFunc(maps.Keys(endlessTypes), func(a, b reflect.Type) int { return cmp.Compare(a.Name(), b.Name()) })).Draw(t, "type")
+		typ, path := inner, ""
+		for range rapid.IntRange(0, 4).Draw(t, "depth") {
+			switch rapid.IntRange(0, 4).Draw(t, "around") {
+			case 0:
+				typ, path = reflect.SliceOf(typ), "[]"+path
+			case 1:
+				typ, path = reflect.ArrayOf(2, typ), "[]"+path
+			case 2:
+				typ = reflect.PointerTo(typ)
+			case 3:
+				typ, path = reflect.MapOf(reflect.TypeFor[string](), typ), "[]"+path
+			case 4:
+				typ, path = reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int]()}, {Name: "B", Type: typ}}), ".B"+path
+			}
+		}
+		_, _, err := layoutOf(typ)
+		if want := rootOf(typ) + path + endlessTypes[inner] + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), inner.String()+" contains itself") {
+			t.Fatalf("error %v, want %q", err, want)
+		}
+	})
+	b := &jobRunner{files: map[string]string{"in": "a\n"}}
+	checkError(t, Sort(Map(Lines(), func(_ *Task, _ string, emit func(endless, *knot)) error { return nil })).Job("j"), b,
+		"key", "endless: mapreduce.endless contains itself", "value", "knot.Next: *mapreduce.knot contains itself")
+	wants := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	_, err := rowPlanOf(reflect.TypeFor[struct{ A, B **endless }]())
+	wants(err, ".A: a column cannot be read as **mapreduce.endless")
+	wants(JSONLines[map[string][]struct{ P endless }]().spec.err, "[][].P: mapreduce.endless refers to pointers without an end")
+	if err := JSONLines[tree]().spec.err; err != nil {
+		t.Error(err)
+	}
+	wants(checkParams(reflect.TypeFor[struct{ A []endless }](), "params", nil), "params.A has the type mapreduce.endless")
 }
 
 type (
@@ -496,6 +616,21 @@ func TestDescendingElements(t *testing.T) {
 	membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(src), func() { _, err = read(c, &decoder{}, src) })
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFoldEncodesOnce: a value that grows is encoded once for each key, not for each value.
+func TestFoldEncodesOnce(t *testing.T) {
+	encoded := 0
+	lists := Map(Lines(), func(*Task, string, func(string, []byte)) error { return nil }).Codecs(nil, &Codec[[]byte]{
+		Name:   "counted",
+		Append: func(dst, v []byte) []byte { encoded++; return append(dst, v...) },
+		Decode: func(src []byte) ([]byte, error) { return bytes.Clone(src), nil },
+		Text:   func(dst, v []byte) []byte { return append(dst, v...) },
+	})
+	runReduce(t, Fold(lists, func(a, b []byte) []byte { return append(a, b...) }), 800) // 400 of each key
+	if encoded != 2 {
+		t.Errorf("values were encoded %d times, want 2", encoded)
 	}
 }
 

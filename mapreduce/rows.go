@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,6 +22,10 @@ func JSONLines[R any](paths ...string) Input[R] {
 	switch t := reflect.TypeFor[R](); t.Kind() {
 	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
 		spec.err = fmt.Errorf("input of JSON lines: a line cannot be read as a %v", t)
+	default:
+		if err := checkPointers(t, t.String(), nil); err != nil {
+			spec.err = fmt.Errorf("input of JSON lines: %w", err)
+		}
 	}
 	return Input[R]{
 		spec: spec,
@@ -43,6 +48,42 @@ func JSONLines[R any](paths ...string) Input[R] {
 			}
 		},
 	}
+}
+
+// onlyPointers reports whether a type refers to nothing but pointers, as type P *P does.
+func onlyPointers(t reflect.Type) bool {
+	var seen []reflect.Type
+	for ; t.Kind() == reflect.Pointer; t = t.Elem() {
+		if slices.Contains(seen, t) {
+			return true
+		}
+		seen = append(seen, t)
+	}
+	return false
+}
+
+// checkPointers refuses a type with parts that package json would follow for ever.
+func checkPointers(t reflect.Type, path string, above []reflect.Type) error {
+	switch {
+	case onlyPointers(t):
+		return fmt.Errorf("%s: %v refers to pointers without an end", path, t)
+	case slices.Contains(above, t):
+		return nil
+	}
+	above = append(above, t)
+	switch t.Kind() {
+	case reflect.Pointer:
+		return checkPointers(t.Elem(), path, above)
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return checkPointers(t.Elem(), path+"[]", above)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if err := checkPointers(t.Field(i).Type, path+"."+t.Field(i).Name, above); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // rowPlan is how the fields of a row become a struct. It is made once per type, and read by many rows.
@@ -132,6 +173,9 @@ func setterOf(t reflect.Type) (func(reflect.Value, string) error, error) {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
+		if onlyPointers(t) {
+			break
+		}
 		set, err := setterOf(t.Elem())
 		return func(v reflect.Value, text string) error {
 			if text == "" {

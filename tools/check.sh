@@ -33,13 +33,6 @@ step_gofmt() {
 # Builds, staticcheck and simulations collect garbage less often, for a sixth less processor time.
 step_vet() { GOGC=400 go vet ./... && { ! has_chromedp || (cd integration/browser && go vet ./...); }; }
 
-# What authors of jobs import must build elsewhere too, although jobs run on Linux and macOS only. Only make lint
-# checks it: the first time, it compiles the standard library for both.
-step_vet-others() {
-	local authors=(./mapreduce/... ./formats/...)
-	GOGC=400 GOOS=darwin GOARCH=arm64 go vet "${authors[@]}" && GOGC=400 GOOS=windows GOARCH=amd64 go vet "${authors[@]}"
-}
-
 # Its own module pins staticcheck, so that users of Quern do not download it.
 step_staticcheck() {
 	local tool
