@@ -243,7 +243,7 @@ const (
 )
 
 // appendEscaped appends the nested form of a string. It looks for bytes to escape while it
-// copies words of eight bytes, the last of which may overlap the one before: most strings are
+// copies words of eight bytes. The last word may overlap the one before. Most strings are
 // short, and cost no call.
 func appendEscaped(dst, src []byte) []byte {
 	n, at := len(src), len(dst)

@@ -21,7 +21,6 @@ import (
 func TestOtherSystems(t *testing.T) {
 	for _, system := range [][2]string{{"darwin", "arm64"}, {"windows", "amd64"}} {
 		t.Run(system[0], func(t *testing.T) {
-			t.Parallel()
 			s := &systemCheck{t: t, arch: system[1], checked: map[string]*types.Package{"unsafe": types.Unsafe}}
 			cmd := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,Module,ImportMap", "./mapreduce/...", "./formats/...")
 			cmd.Dir = "../.."
