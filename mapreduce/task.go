@@ -80,6 +80,7 @@ type host interface {
 	File(name string) (string, error)
 	Parts(name string) ([]SidePart, error)
 	Directory(name string) (string, error)
+	Dir() string // for temporary files
 	CloseOutput(name string) error
 	open(name string) (recordWriter, error)
 	container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (recordCounter, error)

@@ -44,10 +44,14 @@ const (
 	rangesProperty
 )
 
+// DefaultJoinBuffer is the default of JoinBuffer.
+const DefaultJoinBuffer = 16 << 20
+
 // Names that package mapreduce uses.
 const (
 	Reduces           = "mapreduce.job.reduces"
 	Keep              = "quern.flow.keep"
+	JoinBuffer        = "quern.join.buffer.bytes"
 	EmbeddedDir       = "quern.embedded.dir"
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
@@ -181,6 +185,8 @@ func All() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
 			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
+		number(JoinBuffer, DefaultJoinBuffer, 1, 1<<30,
+			"bytes of the values of a key that JoinEach keeps in memory, for each of the two sides; if the left side has more, it goes to a file in the attempt's directory"),
 		boolean("quern.output.lazy", false,
 			"true: a task without records writes no file, as with Hadoop's LazyOutputFormat; no effect on the format Binary"),
 		{Name: "quern.output.sync", kind: boolProperty,
