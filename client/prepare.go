@@ -50,7 +50,7 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 		if job.Files[name], err = dfs.Clean(p); err != nil {
 			return fmt.Errorf("side file %s: %w", name, err)
 		}
-		if _, err := runtime.SideFiles(files, job.Files[name]); err != nil {
+		if _, err := runtime.SideFiles(files, name, job.Files[name]); err != nil {
 			return fmt.Errorf("side file %s: %w", name, err)
 		}
 	}

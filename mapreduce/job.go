@@ -21,6 +21,7 @@ type Job struct {
 
 	Properties map[string]string // value by name; -D NAME=VALUE and -D JOB:NAME=VALUE win
 	Files      map[string]string // side files for [Task.File]: path by name; paths are as for [Lines]
+	Archives   map[string]string // for [Task.Directory]: path of an archive or directory by name
 	Outputs    []string          // names of outputs for [Write], of letters and digits
 	Output     string            // the output directory; empty: see [Main]
 	Format     Format            // of all outputs; nil: Text, or Binary if a later job reads the result

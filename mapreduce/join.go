@@ -13,20 +13,9 @@ import (
 // Both sequences are streamed and can be read once, as before bs. Put the smaller side
 // first if you have to keep its values in memory.
 func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error) *Result[KO, VO] {
-	a, b = requirePairs(a, f == nil, "Join"), requirePairs(b, false, "Join")
-	if (a.partition == nil) != (b.partition == nil) {
-		a = a.withError("Join needs Partition on both sides or on neither")
-	}
-	if a.key != b.key {
-		a = a.withError("Join needs one Codec of the key on both sides")
-	}
-	left, right := joinShape(a.key, leftSide), joinShape(a.key, rightSide)
-	if a.totalOrder != b.totalOrder {
-		orderedA, orderedB := *a, *b
-		orderedA.totalOrder, orderedB.totalOrder = true, true
-		a, b = &orderedA, &orderedB
-	}
-	return newResult(sides[K, A, B]{shaped[K, A]{a, left}, shaped[K, B]{b, right}}, left.prefix, func(x *reduction[KO, VO]) error {
+	a = requirePairs(a, f == nil, "Join")
+	from, prefix := joinedSides(a, b, "Join")
+	return newResult(from, prefix, func(x *reduction[KO, VO]) error {
 		j := &joined{values: values{t: x.t, g: x.g}}
 		key, kd := must(a.key), &decoder{keep: true}
 		as, bs := sideOf(j, must(a.value), leftSide), sideOf(j, must(b.value), rightSide)
@@ -39,6 +28,24 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 			return f(x.t, k, as(n), bs(n), x.emit)
 		})
 	})
+}
+
+// joinedSides checks the sides of a join, and describes its map output. prefix finds the author's key in a key.
+func joinedSides[K, A, B any](a *Pairs[K, A], b *Pairs[K, B], join string) (s sides[K, A, B], prefix func() func([]byte) (int, error)) {
+	b = requirePairs(b, false, join)
+	if (a.partition == nil) != (b.partition == nil) {
+		a = a.withError(join + " needs Partition on both sides or on neither")
+	}
+	if a.key != b.key {
+		a = a.withError(join + " needs one Codec of the key on both sides")
+	}
+	left, right := joinShape(a.key, leftSide), joinShape(a.key, rightSide)
+	if a.totalOrder != b.totalOrder {
+		orderedA, orderedB := *a, *b
+		orderedA.totalOrder, orderedB.totalOrder = true, true
+		a, b = &orderedA, &orderedB
+	}
+	return sides[K, A, B]{shaped[K, A]{a, left}, shaped[K, B]{b, right}}, left.prefix
 }
 
 // sides describes the map output of a join.

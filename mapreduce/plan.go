@@ -13,6 +13,7 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/mapreduce/internal/program"
 	"github.com/quernmr/quern/mapreduce/internal/property"
+	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -70,7 +71,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if plan.Inputs, err = c.inputs(st, at); err != nil {
 		return nil, err
 	}
-	if plan.Files, err = at.files(j.Files); err != nil {
+	if plan.Files, err = at.sideFiles(j, plan.Properties); err != nil {
 		return nil, err
 	}
 	if err := checkNamedOutputs(j.Outputs); err != nil {
@@ -202,19 +203,42 @@ type places struct {
 	defaultFS string // in the form of [dfs.CleanDefault]
 }
 
-func (at places) files(given map[string]string) (map[string]string, error) {
+// sideFiles returns the URLs of all side files. Names of directories get a slash.
+func (at places) sideFiles(j *Job, properties map[string]string) (map[string]string, error) {
 	files := make(map[string]string)
+	if err := at.addFiles(files, j.Files, ""); err != nil {
+		return nil, err
+	}
+	if err := at.addFiles(files, j.Archives, "/"); err != nil {
+		return nil, err
+	}
+	cached, err := mrruntime.ParseCached(properties[mrruntime.CacheArchives])
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", mrruntime.CacheArchives, err)
+	}
+	for _, c := range cached {
+		if err := at.addFiles(files, map[string]string{c.Name: c.Path}, "/"); err != nil {
+			return nil, fmt.Errorf("property %s: %w", mrruntime.CacheArchives, err)
+		}
+	}
+	return files, nil
+}
+
+func (at places) addFiles(to, given map[string]string, suffix string) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("side file %q: its name is not a file name", name)
+			return fmt.Errorf("side file %q: its name is not a file name", name)
+		}
+		if to[name] != "" || to[name+"/"] != "" {
+			return fmt.Errorf("side file %q is declared twice", name)
 		}
 		clean, err := at.cleanInput(given[name])
 		if err != nil {
-			return nil, fmt.Errorf("side file %q: %w", name, err)
+			return fmt.Errorf("side file %q: %w", name, err)
 		}
-		files[name] = clean
+		to[name+suffix] = clean
 	}
-	return files, nil
+	return nil
 }
 
 // cleanInput is clean for globs. It escapes special characters of the working

@@ -79,6 +79,8 @@ type host interface {
 	Property(name string) string
 	File(name string) (string, error)
 	Parts(name string) ([]SidePart, error)
+	Directory(name string) (string, error)
+	Dir() string // for temporary files
 	CloseOutput(name string) error
 	open(name string) (recordWriter, error)
 	container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (recordCounter, error)
@@ -152,6 +154,15 @@ type SidePart = mrruntime.SidePart
 // Parts returns the files of a side file named in Job.Files, sorted by name. A
 // directory or glob can have several.
 func (t *Task) Parts(name string) ([]SidePart, error) { return t.host.Parts(name) }
+
+// Directory returns the local path of a directory with the content of an archive or directory named in
+// Job.Archives. Archives are unpacked: .zip, .jar, .tar, .tgz, and .tar with the suffix of a codec such as .tar.gz.
+// The attempts of the job on a disk of a task tracker share one copy: do not change its files. A local directory is
+// used in place.
+//
+// The job fails if the archive has a member that leads out of the directory, also by a link, or that is a device, or if
+// it is larger than quern.archive.max.bytes.
+func (t *Task) Directory(name string) (path string, err error) { return t.host.Directory(name) }
 
 // Splits returns the pieces of files that this map reads: usually one, several if
 // files are small. A reduce has none, nor has a map of [Generate].

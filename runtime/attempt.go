@@ -44,7 +44,7 @@ type attempt struct {
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a := &attempt{worker: w, cmd: run, fs: w.fs, counters: make(wire.Counters)}
-	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
+	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work"), shared: filepath.Join(filepath.Dir(run.Dir), sharedName)}
 	a.task.Ctx, a.task.cancel = context.WithCancelCause(ctx)
 	a.task.pulse.ask()
 	context.AfterFunc(a.task.Ctx, a.task.pulse.end)
@@ -133,6 +133,11 @@ func (a *attempt) runLoaded() error {
 
 // runKind runs the code of setup, a map or a reduce.
 func (a *attempt) runKind() error {
+	if !a.worker.opts.InProcess && a.id().Task.Kind != wire.Setup {
+		if err := a.task.linkArchives(); err != nil {
+			return err
+		}
+	}
 	switch a.id().Task.Kind {
 	case wire.Setup:
 		return a.setup()

@@ -69,7 +69,7 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	}
 	var files []dfs.Info
 	for _, info := range matched {
-		more, err := filesOf(f, info, recursive, nil)
+		more, err := filesOf(f, info, selection{recursive: recursive}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -108,13 +108,19 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	return matched, nil
 }
 
-// filesOf returns info itself if it is a file. For a directory it returns the files that
-// are not hidden. above lists the parent directories, with symbolic links resolved.
-func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Info, error) {
+// selection tells which files of a directory are listed.
+type selection struct {
+	recursive bool // those of directories in it, too
+	hidden    bool // also hidden ones
+}
+
+// filesOf returns info itself if it is a file. For a directory it returns the files of the
+// selection. above lists the parent directories, with symbolic links resolved.
+func filesOf(f dfs.FS, info dfs.Info, which selection, above []string) ([]dfs.Info, error) {
 	if !info.Dir {
 		return []dfs.Info{info}, nil
 	}
-	if recursive {
+	if which.recursive {
 		real, err := dfs.Real(f, info.Name)
 		if err != nil {
 			return nil, err
@@ -131,14 +137,14 @@ func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Inf
 	var files []dfs.Info
 	for _, entry := range infos {
 		switch {
-		case hidden(entry.Name):
+		case hidden(entry.Name) && !which.hidden:
 		case !entry.Dir:
 			files = append(files, entry)
-		case !recursive:
+		case !which.recursive:
 			return nil, fmt.Errorf("%w: %s is a directory within a directory; to read it too, set %s=true",
 				ErrInput, entry.Name, InputRecursive)
 		default:
-			more, err := filesOf(f, entry, true, above)
+			more, err := filesOf(f, entry, which, above)
 			if err != nil {
 				return nil, err
 			}

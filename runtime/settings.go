@@ -45,6 +45,9 @@ const (
 	OutputCodec    = "mapreduce.output.fileoutputformat.compress.codec"
 	Profile        = "mapreduce.task.profile" // and .maps, .reduces: the tasks with a profile
 	CheckTwice     = "quern.check"
+	// CacheArchives has archives and directories for the working directory of each attempt, see [ParseCached].
+	CacheArchives   = "mapreduce.job.cache.archives"
+	ArchiveMaxBytes = "quern.archive.max.bytes" // of an unpacked archive
 )
 
 // settings are the parsed properties of one job.

@@ -32,9 +32,13 @@ func sideFilesName(staging string, job wire.JobID) string {
 }
 
 // SideFiles lists the files that make up a side file, in order. As for an input, the path
-// names a file or directory, or is a pattern.
-func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
-	return filesAt(f, path, false)
+// names a file or directory, or is a pattern. If the side file is a directory, it names an
+// archive, or a directory with all files below it.
+func SideFiles(f dfs.FS, name, path string) ([]dfs.Info, error) {
+	if !IsDirectory(name) {
+		return filesAt(f, path, false)
+	}
+	return directoryFiles(f, path)
 }
 
 func sideFilesOf(name string, infos []dfs.Info) (all []sideFile) {
@@ -55,7 +59,7 @@ func (a *attempt) stageSideFiles() error {
 	}
 	var all sideFiles
 	for _, side := range slices.Sorted(maps.Keys(a.plan().Files)) {
-		files, err := SideFiles(a.fs, a.plan().Files[side])
+		files, err := SideFiles(a.fs, side, a.plan().Files[side])
 		if err != nil {
 			return fmt.Errorf("side file %q: %w", side, inputError(err))
 		}
@@ -84,7 +88,7 @@ func (t *Task) openSideFiles(name string) ([]dfs.Info, error) {
 // currentSideFiles lists the files of a side file and compares them with the list that the
 // job's setup staged.
 func (t *Task) currentSideFiles(name string) ([]dfs.Info, error) {
-	files, err := SideFiles(t.fs, t.Plan.Files[name])
+	files, err := SideFiles(t.fs, name, t.Plan.Files[name])
 	if missing(err) || errors.Is(err, ErrInput) {
 		return nil, Fatal(err)
 	}

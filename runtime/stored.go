@@ -76,7 +76,7 @@ func typesText(types string) string { return strings.ReplaceAll(types, "\t", " a
 // binary format. Key and value are valid until each returns. It stops if each returns false.
 func Stored(ctx context.Context, f dfs.FS, dir, types string, each func(key, value []byte) bool) error {
 	in := &wire.InputPlan{Format: formatBinary, Types: types}
-	infos, err := filesOf(f, dfs.Info{Name: dir, Dir: true}, false, nil)
+	infos, err := filesOf(f, dfs.Info{Name: dir, Dir: true}, selection{}, nil)
 	if err == nil {
 		infos, err = typedFiles(f, in, infos)
 	}

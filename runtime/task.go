@@ -39,6 +39,7 @@ type Task struct {
 	status       string
 	files        map[string]string // local paths of side files fetched so far
 	parts        map[string][]SidePart
+	directories  map[string]string // local paths of side files that are directories
 
 	stagedList  string     // file with the list of side files from the job's start; empty: not known
 	stagedSides *sideFiles // its content, once read
@@ -46,6 +47,7 @@ type Task struct {
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
+	shared  string // the job's directory on the same disk, for copies that all attempts use
 	outputs *outputs
 	cancel  context.CancelCauseFunc // of Ctx; nil: the attempt cannot be cancelled
 }
@@ -193,9 +195,12 @@ func (t *Task) fetch(name string) (string, error) {
 // checkDeclared returns an error if the job has no such side file.
 func (t *Task) checkDeclared(name string) error {
 	if t.Plan == nil || t.Plan.Files[name] == "" {
+		if t.Plan != nil && t.Plan.Files[otherSide(name)] != "" {
+			return Fatal(errors.New("directories and archives of the job are not its files: see Job.Archives and Job.Files"))
+		}
 		return Fatal(errors.New("not declared in the job"))
 	}
-	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+	if base := strings.TrimSuffix(name, "/"); base != filepath.Base(base) || !filepath.IsLocal(base) {
 		return Fatal(errors.New("its name is not a file name"))
 	}
 	return nil

@@ -41,7 +41,7 @@ type JobPlan struct {
 	Outputs []string `msgpack:"Outputs"` // named outputs beside the main one
 
 	Properties map[string]string `msgpack:"Properties"` // effective values: from -D, else Job.Properties, else the default
-	Files      map[string]string `msgpack:"Files"`      // side files: name to URL
+	Files      map[string]string `msgpack:"Files"`      // side files: name to URL; a name that ends with / is a directory, see runtime.IsDirectory
 }
 
 // InputPlan describes one input of a job: paths, an earlier job of the flow, or splits without files.

@@ -42,7 +42,9 @@ func TestReference(t *testing.T) {
 		}
 		flags := own[name]
 		switch name {
-		case "run", "streaming":
+		case "run":
+			flags += docs.Section(page, "### mrsubmit run")
+		case "streaming":
 			flags = docs.Section(page, "### mrsubmit run")
 		case "fs":
 			flags = docs.Section(page, "### mrsubmit fs")

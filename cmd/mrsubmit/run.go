@@ -18,10 +18,11 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-ui [-no-browser]] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-detach] [-json] [-quiet] [-ui [-no-browser]] [-D NAME=VALUE]… [-archives PATH#NAME,…] [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main or mapreduce.Drive, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -76,6 +77,13 @@ func (t *tool) run(ctx context.Context, args []string) int {
 
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := t.declareRun(set)
+	set.Func("archives", "archives and directories for the working directory of each attempt: comma-separated paths, each with `PATH#NAME` for another name. The same as -D mapreduce.job.cache.archives=PATHS", func(list string) error {
+		if _, err := runtime.ParseCached(list); err != nil {
+			return err
+		}
+		f.properties = append(f.properties, runtime.CacheArchives+"="+list)
+		return nil
+	})
 	rest, err := t.parse(set, args, 1)
 	if err == nil && len(rest) == 0 {
 		err = usagef("no job is named: give a job program or the directory of its Go package")

@@ -44,10 +44,14 @@ const (
 	rangesProperty
 )
 
+// DefaultJoinBuffer is the default of JoinBuffer.
+const DefaultJoinBuffer = 16 << 20
+
 // Names that package mapreduce uses.
 const (
 	Reduces           = "mapreduce.job.reduces"
 	Keep              = "quern.flow.keep"
+	JoinBuffer        = "quern.join.buffer.bytes"
 	EmbeddedDir       = "quern.embedded.dir"
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
@@ -96,6 +100,8 @@ func All() []Property {
 		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupsMax, "maximum number of counter groups of a job; a job with more groups fails"),
 		counterLimit(wire.CountersMax, "maximum number of counters of a job, without the built-in ones; a job with more counters fails"),
+		text("mapreduce.job.cache.archives", "", 0,
+			"archives and directories, with commas between: each attempt gets a link to the unpacked archive, or to the directory, in its working directory. After # follows the name of the link, by default the name of the file; see mrsubmit run -archives"),
 		number("mapreduce.job.maxtaskfailures.per.tracker", 3, 1, math.MaxInt32,
 			"failed attempts of the job on a task tracker after which the job does not use it for ten minutes, then twice as long; "+
 				"only if they are more than twice as many as on the average of the others"),
@@ -164,6 +170,8 @@ func All() []Property {
 		{Name: "parquet.compression", Default: "UNCOMPRESSED", kind: choiceProperty,
 			choices: []string{"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW", "uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw"},
 			Doc:     "codec of Parquet files: UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD or LZ4_RAW, also in lower case; only for the format of package formats/parquet"},
+		number("quern.archive.max.bytes", 16<<30, 1, math.MaxInt64,
+			"maximum bytes of an unpacked archive, or of a directory that is copied, for mapreduce.job.cache.archives and Job.Archives; a job with a larger one fails"),
 		boolean("quern.check", false,
 			"run the first map on the first MiB of its split twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
 		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
@@ -177,6 +185,8 @@ func All() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
 			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
+		number(JoinBuffer, DefaultJoinBuffer, 1, 1<<30,
+			"bytes of the values of a key that JoinEach keeps in memory, for each of the two sides; if the left side has more, it goes to a file in the attempt's directory"),
 		boolean("quern.output.lazy", false,
 			"true: a task without records writes no file, as with Hadoop's LazyOutputFormat; no effect on the format Binary"),
 		{Name: "quern.output.sync", kind: boolProperty,

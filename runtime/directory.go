@@ -1,0 +1,257 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quernmr/quern/archive"
+	"github.com/quernmr/quern/dfs"
+)
+
+// Side files that are directories: archives, which attempts get unpacked, and directories. In wire.JobPlan.Files
+// their names end with a slash.
+//
+// The attempts of a job on one disk of a task tracker share a copy, <job>/shared/<name>. The setup's list of side
+// files guards its version: if the archive changes, the job fails. An attempt makes the copy as <name>.new and
+// renames it. Meanwhile it locks <name>.lock, for which the other attempts wait. If it is killed, the next one removes
+// what it has made. All of <job> is removed when the job ends. A directory on local disks is used in place.
+const sharedName = "shared"
+
+// lockPoll is how often an attempt looks whether another one has made a directory.
+const lockPoll = 50 * time.Millisecond
+
+// IsDirectory reports whether a side file with this name is a directory.
+func IsDirectory(name string) bool { return strings.HasSuffix(name, "/") }
+
+// otherSide returns the name of a directory for that of a file, and the other way round.
+func otherSide(name string) string {
+	if base, ok := strings.CutSuffix(name, "/"); ok {
+		return base
+	}
+	return name + "/"
+}
+
+// Cached is an entry of CacheArchives.
+type Cached struct {
+	Path string
+	Name string // of the link in the working directory
+}
+
+// ParseCached parses a list with commas, as Hadoop does: after # follows the name of the link, by default that of
+// the file.
+func ParseCached(list string) (all []Cached, err error) {
+	names := make(map[string]string)
+	for _, entry := range strings.Split(list, ",") {
+		if entry == "" {
+			continue
+		}
+		c := Cached{Path: entry, Name: path.Base(entry)}
+		if i := strings.LastIndex(entry, "#"); i >= 0 {
+			c = Cached{Path: entry[:i], Name: entry[i+1:]}
+		}
+		switch other, taken := names[c.Name]; {
+		case c.Name == "" || c.Name == "." || c.Name == ".." || strings.ContainsAny(c.Name, "/\x00"):
+			return nil, fmt.Errorf("%s: %q is not a file name", entry, c.Name)
+		case taken:
+			return nil, fmt.Errorf("%s and %s would both be %s in the working directory: write PATH#NAME", other, entry, c.Name)
+		}
+		names[c.Name] = entry
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// directoryFiles lists the files of a directory and of all below it, also hidden ones, or an archive.
+func directoryFiles(f dfs.FS, name string) ([]dfs.Info, error) {
+	infos, err := matches(f, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) > 1 {
+		return nil, fmt.Errorf("%w: %s matches %d names, want one archive or directory", ErrInput, name, len(infos))
+	}
+	if !infos[0].Dir {
+		if err := archive.Check(infos[0].Name); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInput, err)
+		}
+		return infos, nil
+	}
+	files, err := filesOf(f, infos[0], selection{recursive: true, hidden: true}, nil)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%w: the directory %s has no files", ErrInput, name)
+	}
+	return files, err
+}
+
+// Directory returns the local path of a side file that is a directory. Its files must not be changed: other attempts
+// of the job use them, too.
+func (t *Task) Directory(name string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if dir, ok := t.directories[name]; ok {
+		return dir, nil
+	}
+	dir, err := t.fetchDirectory(name)
+	if err != nil {
+		return "", fmt.Errorf("side file %q: %w", name, err)
+	}
+	if t.directories == nil {
+		t.directories = make(map[string]string)
+	}
+	t.directories[name] = dir
+	return dir, nil
+}
+
+func (t *Task) fetchDirectory(name string) (dir string, err error) {
+	files, err := t.openSideFiles(name + "/")
+	if err != nil {
+		return "", err
+	}
+	infos, err := matches(t.fs, t.Plan.Files[name+"/"])
+	if err != nil {
+		return "", err
+	}
+	source := infos[0]
+	if local, ok := strings.CutPrefix(source.Name, "file://"); ok && source.Dir {
+		return local, nil
+	}
+	if err := os.MkdirAll(t.shared, 0o777); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(t.shared, name)
+	unlock, err := t.lock(dir + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return dir, err // complete
+	}
+	made := dir + ".new"
+	if err := os.RemoveAll(made); err != nil {
+		return "", err
+	}
+	if source.Dir {
+		err = t.copyDirectory(source.Name, files, made)
+	} else {
+		err = t.unpack(source, made)
+	}
+	if err != nil {
+		if errors.Is(err, archive.ErrRefused) {
+			err = Fatal(err)
+		}
+		return "", errors.Join(err, os.RemoveAll(made))
+	}
+	return dir, os.Rename(made, dir)
+}
+
+// lock waits for an exclusive lock. It ends with the process.
+func (t *Task) lock(name string) (unlock func() error, err error) {
+	for {
+		if unlock, err = tryLock(name); unlock != nil || err != nil {
+			return unlock, err
+		}
+		t.pulse.beat() // the attempt with the lock shows activity, or is killed
+		select {
+		case <-t.Ctx.Done():
+			return nil, context.Cause(t.Ctx)
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// unpackLimits returns the limits of the job.
+func (t *Task) unpackLimits() (archive.Limits, error) {
+	p := propertyReader{properties: t.Plan.Properties}
+	limits := archive.DefaultLimits
+	limits.Bytes = p.number(ArchiveMaxBytes, limits.Bytes, 1, math.MaxInt64)
+	return limits, p.err
+}
+
+// unpack unpacks an archive. One that is not local is copied first, because a zip file is not read from its beginning.
+func (t *Task) unpack(source dfs.Info, dir string) (err error) {
+	limits, err := t.unpackLimits()
+	if err != nil {
+		return err
+	}
+	name, ok := localFile(source.Name)
+	if !ok {
+		name = dir + ".archive"
+		defer func() { err = errors.Join(err, os.Remove(name)) }()
+		if err := t.copy(name, source); err != nil {
+			return err
+		}
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return archive.Unpack(t.Ctx, source.Name, activeReaderAt{in, &t.pulse}, source.Size, dir, limits)
+}
+
+// activeReaderAt signals activity with every read.
+type activeReaderAt struct {
+	*os.File
+	pulse *pulse
+}
+
+func (a activeReaderAt) ReadAt(p []byte, at int64) (int, error) {
+	a.pulse.beat()
+	return a.File.ReadAt(p, at)
+}
+
+// copyDirectory copies the files of a directory that is not local.
+func (t *Task) copyDirectory(source string, files []dfs.Info, dir string) error {
+	limits, err := t.unpackLimits()
+	if err != nil {
+		return err
+	}
+	if len(files) > limits.Entries {
+		return fmt.Errorf("%w: %s has %d files, at most %d are allowed", archive.ErrRefused, source, len(files), limits.Entries)
+	}
+	for _, file := range files {
+		name, ok := strings.CutPrefix(file.Name, strings.TrimSuffix(source, "/")+"/")
+		if !ok || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return Fatal(fmt.Errorf("%s is not below %s", file.Name, source))
+		}
+		if limits.Bytes -= file.Size; limits.Bytes < 0 {
+			return fmt.Errorf("%w: %s has more bytes than %s allows", archive.ErrRefused, source, ArchiveMaxBytes)
+		}
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
+		}
+		if err := t.copy(to, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkArchives links the directories of CacheArchives into the working directory. A process with several attempts
+// at once has no working directory of an attempt: there only Task.Directory finds them.
+func (t *Task) linkArchives() error {
+	all, err := ParseCached(t.Property(CacheArchives))
+	if err != nil {
+		return Fatal(fmt.Errorf("property %s: %w", CacheArchives, err))
+	}
+	for _, c := range all {
+		dir, err := t.Directory(c.Name)
+		if err == nil {
+			err = os.Symlink(dir, filepath.Join(t.work, c.Name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

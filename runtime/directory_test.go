@@ -1,0 +1,170 @@
+package runtime
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// tarFile returns a tar file of empty files, but for one with content.
+func tarFile(names ...string) []byte {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range names {
+		must(0, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(name))}))
+		must(w.Write([]byte(name)))
+	}
+	must(0, w.Close())
+	return out.Bytes()
+}
+
+// opens counts the files that are opened.
+type opens struct {
+	dfs.FS
+	n atomic.Int32
+}
+
+func (o *opens) Open(name string) (dfs.File, error) {
+	o.n.Add(1)
+	return o.FS.Open(name)
+}
+
+// directoryTask is an attempt of a job whose side files of one task tracker are in shared.
+func directoryTask(f dfs.FS, work, shared string, files map[string]string, properties map[string]string) *Task {
+	return &Task{Ctx: context.Background(), fs: f, work: work, shared: shared, Plan: &wire.JobPlan{Files: files, Properties: properties}}
+}
+
+// TestDirectoryIsShared: many attempts get the same copy, which is made once, also after an attempt that was killed.
+func TestDirectoryIsShared(t *testing.T) {
+	files := mem.New(1 << 20)
+	putFile(files, "mem://t/side/d.tar", tarFile("a", "b/c"))
+	counted := &opens{FS: files}
+	shared := filepath.Join(t.TempDir(), "shared")
+	must(0, os.MkdirAll(filepath.Join(shared, "d.new/left"), 0o777)) // of a killed attempt
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			dir, err := directoryTask(counted, t.TempDir(), shared, map[string]string{"d/": "mem://t/side/d.tar"}, nil).Directory("d")
+			if err != nil || dir != filepath.Join(shared, "d") {
+				t.Errorf("%s, %v", dir, err)
+				return
+			}
+			if text, err := os.ReadFile(dir + "/b/c"); string(text) != "b/c" || err != nil {
+				t.Errorf("b/c: %q, %v", text, err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := counted.n.Load(); n != 1 {
+		t.Errorf("the archive was read %d times", n)
+	}
+	if left, _ := filepath.Glob(shared + "/*"); len(left) != 2 { // the copy and its lock
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	files := mem.New(1 << 20)
+	for _, name := range []string{"x", ".hidden", "sub/y", "sub/_z"} {
+		putFile(files, "mem://t/side/dir/"+name, []byte(name))
+	}
+	putFile(files, "mem://t/side/out.tar", tarFile("../x"))
+	putFile(files, "mem://t/side/big.tar", tarFile(strings.Repeat("n", 99)))
+	putFile(files, "mem://t/side/text", nil)
+	must(0, files.MkdirAll("mem://t/side/empty"))
+	localDir := t.TempDir()
+	must(0, os.WriteFile(localDir+"/file", nil, 0o666))
+	all := map[string]string{
+		"dir/": "mem://t/side/dir", "out/": "mem://t/side/out.tar", "big/": "mem://t/side/big.tar", "text/": "mem://t/side/text",
+		"empty/": "mem://t/side/empty", "local/": "file://" + localDir, "none/": "mem://t/side/none.zip", "two/": "mem://t/side/*.tar", "file": "mem://t/side/text",
+	}
+	for name, want := range map[string]string{
+		"dir": "", "local": "", "out": `member "../x" leads out`, "big": "more than 50 bytes", "text": "none of .zip", "empty": "has no files",
+		"none": "none.zip", "two": "matches 2 names", "file": "are not its files", "undeclared": "not declared",
+	} {
+		shared := filepath.Join(t.TempDir(), "shared")
+		task := directoryTask(dfs.Mux{"mem": files, "file": local.New()}, t.TempDir(), shared, all, map[string]string{ArchiveMaxBytes: "50"})
+		dir, err := task.Directory(name)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) || !isFatal(err) {
+				t.Errorf("%s: %v (fatal: %v), expected an error with %q", name, err, isFatal(err), want)
+			}
+			if left, _ := filepath.Glob(shared + "/*.*"); len(left) > 1 { // the lock
+				t.Errorf("%s: left %q", name, left)
+			}
+			continue
+		}
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case name == "local" && dir != localDir:
+			t.Errorf("a local directory is used at %s", dir)
+		case name == "dir":
+			for _, file := range []string{"x", ".hidden", "sub/y", "sub/_z"} {
+				if text, err := os.ReadFile(filepath.Join(dir, file)); string(text) != file || err != nil {
+					t.Errorf("%s: %q, %v", file, text, err)
+				}
+			}
+		}
+	}
+}
+
+// TestDirectoryWaits: an attempt that waits for another one's copy ends with its context.
+func TestDirectoryWaits(t *testing.T) {
+	files := mem.New(1 << 20)
+	putFile(files, "mem://t/side/d.tar", tarFile("a"))
+	shared := t.TempDir()
+	unlock := must(tryLock(shared + "/d.lock"))
+	defer unlock()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("killed"))
+	task := directoryTask(files, t.TempDir(), shared, map[string]string{"d/": "mem://t/side/d.tar"}, nil)
+	task.Ctx = ctx
+	if _, err := task.Directory("d"); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestLinkArchives: the working directory has the archives of the property.
+func TestLinkArchives(t *testing.T) {
+	files := mem.New(1 << 20)
+	putFile(files, "mem://t/side/d.tar", tarFile("a"))
+	work := t.TempDir()
+	task := directoryTask(files, work, t.TempDir()+"/shared", map[string]string{"d.tar/": "mem://t/side/d.tar", "e/": "mem://t/side/d.tar"},
+		map[string]string{CacheArchives: "mem://t/side/d.tar,mem://t/side/d.tar#e"})
+	if err := task.linkArchives(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"d.tar/a", "e/a"} {
+		if text, err := os.ReadFile(filepath.Join(work, name)); string(text) != "a" || err != nil {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
+func TestParseCached(t *testing.T) {
+	for list, want := range map[string]string{
+		"a.zip,,hdfs://n/b.tgz#b": "", "a.zip#": "is not a file name", "x#a/b": "is not a file name", "..": "is not a file name",
+		"a.zip,d/a.zip": "a.zip and d/a.zip would both be a.zip in the working directory",
+	} {
+		got, err := ParseCached(list)
+		if want == "" && (err != nil || len(got) != 2 || got[0] != Cached{"a.zip", "a.zip"} || got[1] != Cached{"hdfs://n/b.tgz", "b"}) {
+			t.Errorf("%s: %v, %v", list, got, err)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, expected %q", list, err, want)
+		}
+	}
+}
