@@ -106,6 +106,7 @@ step_soak() {
 	CGO_ENABLED=1 go test -race -count=1 -timeout 2h ./sim -run TestStorms -seeds 100 || failed=1
 	go test -count=1 -timeout 2h ./sim -seeds 5000 -lasting 2000 -rotating 500 || failed=1
 	go test -count=1 -timeout 2h ./examples/components -edges 1000000 || failed=1
+	go test -count=1 -timeout 2h ./cmd/mrsubmit -run TestStreamingCommands -megabytes 1000 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestTooManyJobs -too-many 10000 -too-many-time 1m || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 30m -chaos-seed $RANDOM -chaos-report "$PWD/docs/chaos.md" || failed=1

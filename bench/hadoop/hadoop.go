@@ -25,7 +25,7 @@ type bench struct {
 // artifacts are the jars of the local runner and of the examples, beside those of HDFS.
 func artifacts() []string {
 	names := []string{
-		"hadoop-mapreduce-client-core", "hadoop-mapreduce-client-common", "hadoop-mapreduce-client-jobclient", "hadoop-mapreduce-examples",
+		"hadoop-mapreduce-client-core", "hadoop-mapreduce-client-common", "hadoop-mapreduce-client-jobclient", "hadoop-mapreduce-examples", "hadoop-streaming",
 		"hadoop-yarn-api", "hadoop-yarn-common", "hadoop-yarn-client",
 	}
 	for i, name := range names {
@@ -38,10 +38,10 @@ func artifacts() []string {
 func Section() testbed.Section {
 	b := &bench{}
 	columns := []string{"job", "Quern", "Hadoop", "Hadoop ÷ Quern", "processor time of Quern", "of Hadoop", "Hadoop ÷ Quern", "target"}
-	return testbed.Section{
+	section := testbed.Section{
 		Name: "hadoop", About: "embedded jobs compared with Hadoop's local runner; needs Java and Maven",
 		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
-		Programs: []string{"examples/wordcount", "bench/hadoop/sequencewords"},
+		Programs: []string{"examples/wordcount", "bench/hadoop/sequencewords", "cmd/mrsubmit", "examples/sort"},
 		Open:     b.prepare,
 		Parts: []testbed.Part{
 			{Name: "word count of text", Columns: columns, Measure: func() error { return b.words("text", "wordcount", "", "–") }},
@@ -51,6 +51,8 @@ func Section() testbed.Section {
 			}},
 		},
 	}
+	section.Parts = append(section.Parts, b.streamingParts()...)
+	return section
 }
 
 // prepare writes the inputs. They have size bytes before compression.
@@ -108,7 +110,7 @@ func (b *bench) words(in, program, format, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.same(); err != nil {
+	if err := b.same("out-hadoop"); err != nil {
 		return err
 	}
 	quern, quernProcessor := medians(used[0])
@@ -126,14 +128,14 @@ func medians(used []testbed.Usage) (elapsed, processor time.Duration) {
 	return testbed.Median(all[0]), testbed.Median(all[1])
 }
 
-// same compares the part files.
-func (b *bench) same() error {
+// same compares the part files with those of a peer.
+func (b *bench) same(peer string) error {
 	parts, err := filepath.Glob(b.Path("out-quern/part-*"))
 	if err == nil && len(parts) != b.Cores {
 		err = fmt.Errorf("%d part files, want %d", len(parts), b.Cores)
 	}
 	for _, ours := range parts {
-		theirs := b.Path(filepath.Join("out-hadoop", filepath.Base(ours)))
+		theirs := b.Path(filepath.Join(peer, filepath.Base(ours)))
 		if printed, differ := exec.CommandContext(b.Ctx, "cmp", ours, theirs).CombinedOutput(); differ != nil {
 			err = errors.Join(err, fmt.Errorf("output differs: %w\n%s", differ, bytes.TrimSpace(printed)))
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,6 +121,12 @@ func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, com
 	for _, warning := range slices.Concat(command.Notes, warnings) {
 		fmt.Fprintln(t.stderr, "warning:", errorText(errors.New(warning)))
 	}
+	if command.Verbose {
+		properties := sub.Plan.Jobs[0].Properties
+		for _, name := range slices.Sorted(maps.Keys(properties)) { // as Hadoop prints them
+			fmt.Fprintf(t.stdout, "STREAM: %s=%s\n", name, properties[name])
+		}
+	}
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return "", nil, nil, err
 	}
@@ -132,18 +139,29 @@ func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	if err != nil || strings.HasPrefix(staging, "file://") { // the machines share local files; jobs cannot read this staging directory
 		return err
 	}
-	for name, path := range job.Files {
+	upload := func(path string) (string, error) {
 		if strings.Contains(path, "://") {
-			continue
+			return path, nil
 		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
 		var uploaded wire.Program
 		if err := client.Upload(files(), staging, status.Wall, path, &uploaded); err != nil {
-			return fmt.Errorf("file %s: %w", path, err)
+			return "", fmt.Errorf("file %s: %w", path, err)
 		}
-		job.Files[name] = uploaded.Path
+		return uploaded.Path, nil
+	}
+	for name, path := range job.Files {
+		if job.Files[name], err = upload(path); err != nil {
+			return err
+		}
+	}
+	for name, archive := range job.Archives {
+		if archive.Path, err = upload(archive.Path); err != nil {
+			return err
+		}
+		job.Archives[name] = archive
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/mapreduce/streaming/streamtest"
 )
+
+var megabytes = flag.Int("megabytes", 10, "`size` of the standard error of streaming commands, in MB")
 
 var onlyCase = flag.String("case", "", "run only the streaming cases with this `text` in their names")
 
@@ -30,13 +34,18 @@ func streamed(t *testing.T, dir string, args ...string) (code int, stderr string
 	return code, messages.String()
 }
 
-// TestStreamingCases compares the output of each case with what Hadoop has written.
+// TestStreamingCases compares the output of each case with what Hadoop has written. The cases in the directory jobs are
+// whole jobs; their results were found by hand.
 func TestStreamingCases(t *testing.T) {
-	const testdata = "../../mapreduce/streaming/testdata/cases"
-	names, err := filepath.Glob(testdata + "/*.txt")
-	if err != nil || len(names) < 30 {
-		t.Fatalf("%s: %d cases, %v", testdata, len(names), err)
+	var names []string
+	for _, kind := range []string{"cases", "jobs"} {
+		found, err := filepath.Glob("../../mapreduce/streaming/testdata/" + kind + "/*.txt")
+		if err != nil || len(found) < 5 {
+			t.Fatalf("%s: %d cases, %v", kind, len(found), err)
+		}
+		names = append(names, found...)
 	}
+	var err error
 	for i := range names {
 		if names[i], err = filepath.Abs(names[i]); err != nil {
 			t.Fatal(err)
@@ -64,7 +73,7 @@ func TestStreamingCases(t *testing.T) {
 			args := append([]string{"-quiet", "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1"}, c.Args...)
 			code, stderr := streamed(t, dir, args...)
 			if code != c.Exit {
-				t.Errorf("exit code %d, Hadoop's is %d: %s", code, c.Exit, stderr)
+				t.Errorf("exit code %d, want %d: %s", code, c.Exit, stderr)
 			}
 			got := *c
 			if got.Out, err = c.Read(dir); err != nil {
@@ -90,6 +99,7 @@ func needPrograms(t *testing.T, c *streamtest.Case) {
 // TestStreamingCommands: whatever a command does, the job ends, with a result or with an error that names the cause.
 func TestStreamingCommands(t *testing.T) {
 	large := strings.Repeat(strings.Repeat("x", 99)+"\n", 10_000) // more than a pipe and the buffer before it hold
+	much := fmt.Sprint(*megabytes * 1_000_000)
 	for _, c := range []struct {
 		name, mapper string // sh ./mapper
 		small        bool   // of input
@@ -112,12 +122,15 @@ func TestStreamingCommands(t *testing.T) {
 		{name: "writes much, reads nothing of a small input", mapper: "yes '' | head -n 300000", small: true, out: strings.Repeat("\t\n", 300_000)},
 		{name: "neither tab nor newline", mapper: "cat > /dev/null; printf 'a\\nb'", out: "a\t\nb\t\n"},
 		{name: "invalid UTF-8", mapper: "cat > /dev/null; printf '\\377\\300\\t\\200\\n'", out: "\xff\xc0\t\x80\n"},
-		{name: "10 MB of standard error", mapper: "yes 0123456789abcde | head -n 625000 >&2; cat > /dev/null; echo a", out: "a\t\n"},
-		{name: "10 MB of standard error in one line", mapper: "head -c 10000000 /dev/zero | tr '\\0' x >&2; exit 1", fail: []string{"subprocess failed with code 1", "xxx"}},
+		{name: "much standard error", mapper: "yes 0123456789abcde | head -c " + much + " >&2; cat > /dev/null; echo a", out: "a\t\n"},
+		{name: "much standard error in one line", mapper: "head -c " + much + " /dev/zero | tr '\\0' x >&2; exit 1", fail: []string{"subprocess failed with code 1", "xxx"}},
 		{name: "a million counters", mapper: `awk 'BEGIN { for (i = 0; i < 1000000; i++) print "reporter:counter:G,n" i ",1" }' >&2; cat > /dev/null`, fail: []string{"at most 120", "mapreduce.job.counters.max"}},
 		{name: "reports that are not UTF-8", mapper: `cat > /dev/null; printf 'reporter:status:\377\nreporter:counter:\377,\300,1\nreporter:counter:a,b\nreporter:\n' >&2; echo a`, out: "a\t\n"},
 		{name: "a large property", mapper: "cat > /dev/null; echo a", properties: []string{"-conf", "large.xml"}, fail: []string{"argument list too long", "stream.jobconf.truncate.limit"}},
 		{name: "a large property, cut", mapper: "cat > /dev/null; echo a", properties: []string{"-D", "stream.jobconf.truncate.limit=1000", "-conf", "large.xml"}, out: "a\t\n"},
+		{name: "a long line of much output", mapper: "cat > /dev/null; head -c " + much + " /dev/zero | tr '\\0' x; cat > /dev/null",
+			properties: []string{"-D", "quern.record.max.bytes=1000000"}, fail: []string{"a line is longer than quern.record.max.bytes=1000000"}},
+		{name: "a long line of input", mapper: "cat", properties: []string{"-D", "quern.record.max.bytes=50", "-D", "mapreduce.job.reduces=0"}, fail: []string{"quern.record.max.bytes=50"}},
 		{name: "a long line, and a process that holds all pipes", mapper: "exec 3<&0; sleep 600 <&3 & head -c 2000000 /dev/zero; wait",
 			properties: []string{"-D", "quern.record.max.bytes=1000000"}, fail: []string{"a line is longer than quern.record.max.bytes=1000000"}},
 	} {
@@ -172,7 +185,7 @@ func TestStreamingNoCommand(t *testing.T) {
 
 func write(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package streaming
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 )
@@ -23,6 +25,7 @@ var ErrHelp = errors.New("help is asked for")
 type Command struct {
 	Job        *Job
 	Background bool     // -background
+	Verbose    bool     // -verbose: print the properties
 	Notes      []string // options without effect
 }
 
@@ -30,6 +33,7 @@ type Command struct {
 type option struct {
 	name    string
 	value   bool // a value follows
+	many    bool // more values may follow
 	generic bool // comes before the others
 	set     func(p *parser, value string) error
 }
@@ -38,14 +42,6 @@ type option struct {
 func refuse(name, reason string) option {
 	return option{name: name, value: true, set: func(_ *parser, value string) error {
 		return fmt.Errorf("-%s %s is refused: %s", name, value, reason)
-	}}
-}
-
-// ignore accepts an option with a note.
-func ignore(name, reason string) option {
-	return option{name: name, value: true, set: func(p *parser, _ string) error {
-		p.Notes = append(p.Notes, fmt.Sprintf("-%s has no effect: %s", name, reason))
-		return nil
 	}}
 }
 
@@ -71,12 +67,12 @@ func options() []option {
 		{name: "D", value: true, generic: true, set: (*parser).property},
 		{name: "conf", value: true, generic: true, set: (*parser).configuration},
 		{name: "files", value: true, generic: true, set: func(p *parser, list string) error { return p.files(strings.Split(list, ",")) }},
-		generic(refuse("archives", "Quern does not unpack archives; put the files into a directory, or unpack in the command")),
+		{name: "archives", value: true, generic: true, set: func(p *parser, list string) error { return p.archives(strings.Split(list, ",")) }},
 		generic(refuse("libjars", "Quern runs no Java")),
 		generic(refuse("fs", "a path without scheme is local; write hdfs://HOST:PORT/path")),
 		generic(refuse("jt", "name the job tracker by -jobtracker")),
 
-		{name: "input", value: true, set: func(p *parser, value string) error {
+		{name: "input", value: true, many: true, set: func(p *parser, value string) error {
 			p.Job.Inputs = append(p.Job.Inputs, value)
 			return nil
 		}},
@@ -98,8 +94,9 @@ func options() []option {
 			return nil
 		}},
 		{name: "cmdenv", value: true, set: (*parser).variables},
-		{name: "file", value: true, set: func(p *parser, value string) error { return p.files([]string{value}) }},
-		{name: "cacheFile", value: true, set: func(p *parser, value string) error { return p.files([]string{value}) }},
+		{name: "file", value: true, many: true, set: func(p *parser, value string) error { return p.files([]string{value}) }},
+		{name: "cacheFile", value: true, many: true, set: cached("cacheFile", (*parser).files)},
+		{name: "cacheArchive", value: true, many: true, set: cached("cacheArchive", (*parser).archives)},
 		{name: "jobconf", value: true, set: (*parser).property},
 		{name: "lazyOutput", set: func(p *parser, _ string) error {
 			p.Job.Lazy = true
@@ -111,10 +108,15 @@ func options() []option {
 		}},
 		into("io", func(j *Job) *string { return &j.io }),
 		into("inputreader", func(j *Job) *string { return &j.reader }),
-		refuse("cacheArchive", "Quern does not unpack archives; put the files into a directory, or unpack in the command"),
-		ignore("mapdebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
-		ignore("reducedebug", "the error of a failed attempt has its last lines; see mrsubmit logs"),
-		{name: "verbose", set: nothing}, {name: "debug", set: nothing},
+		{name: "mapdebug", value: true, set: func(p *parser, script string) error { return p.property(mapDebug + "=" + script) }},
+		{name: "reducedebug", value: true, set: func(p *parser, script string) error { return p.property(reduceDebug + "=" + script) }},
+		{name: "additionalconfspec", value: true, set: (*parser).configuration},
+		refuse("dfs", "a path without scheme is local; write hdfs://HOST:PORT/path"),
+		{name: "verbose", set: func(p *parser, _ string) error {
+			p.Verbose = true
+			return nil
+		}},
+		{name: "debug", set: nothing},
 		{name: "info", set: help}, {name: "help", set: help}, {name: "h", set: help},
 	}
 }
@@ -133,7 +135,8 @@ type parser struct {
 
 // Parse parses a command line of Hadoop Streaming without the jar. Relative paths are below dir.
 func Parse(args []string, dir string) (*Command, error) {
-	p := &parser{Command: Command{Job: &Job{Files: make(map[string]string), Properties: make(map[string]string)}}, dir: dir, shipped: make(map[string]string)}
+	job := &Job{Files: make(map[string]string), Archives: make(map[string]Archive), Properties: make(map[string]string)}
+	p := &parser{Command: Command{Job: job}, dir: dir, shipped: make(map[string]string)}
 	if len(args) == 0 {
 		return nil, errors.New("no option is given: give -input, -output, -mapper and -reducer")
 	}
@@ -165,6 +168,12 @@ func Parse(args []string, dir string) (*Command, error) {
 		}
 		if err := all[i].set(p, value); err != nil {
 			return nil, err
+		}
+		for all[i].many && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			if err := all[i].set(p, args[0]); err != nil {
+				return nil, err
+			}
+			args = args[1:]
 		}
 	}
 	return &p.Command, p.finish()
@@ -252,33 +261,80 @@ func (p *parser) local(name string) string {
 	return filepath.Join(p.dir, name)
 }
 
+// cached is an option of files that must have names, as Hadoop demands.
+func cached(option string, add func(*parser, []string) error) func(*parser, string) error {
+	return func(p *parser, list string) error {
+		all := strings.Split(list, ",")
+		for _, file := range all {
+			if !strings.Contains(file, "#") {
+				return fmt.Errorf("-%s %s: write URL#NAME, with the name in the working directory", option, file)
+			}
+		}
+		return add(p, all)
+	}
+}
+
 // files are side files: PATH or URL, and #NAME for another name than their own.
 func (p *parser) files(all []string) error {
 	for _, file := range all {
-		if file == "" {
-			continue
+		name, from, local, err := p.shippedFile(file)
+		if err != nil {
+			return err
 		}
-		from, name, named := cutLast(file, "#")
-		if !named {
-			name = path.Base(from)
-		}
-		if other := p.Job.Files[name]; other != "" && other != from {
-			return fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
-		}
-		if !strings.Contains(from, "://") {
-			from = strings.TrimPrefix(from, "file:")
-			info, err := os.Stat(p.local(from))
-			switch {
-			case err != nil:
-				return fmt.Errorf("file: %w", err)
-			case info.IsDir():
-				return fmt.Errorf("file %s is a directory: name its files", from)
-			}
+		if local {
 			p.shipped[p.local(from)] = name
 		}
-		p.Job.Files[name] = from
+		if name != "" {
+			p.Job.Files[name] = from
+		}
 	}
 	return nil
+}
+
+// archives are side files that are unpacked.
+func (p *parser) archives(all []string) error {
+	for _, file := range all {
+		name, from, _, err := p.shippedFile(file)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			continue
+		}
+		if err := archive.Check(from); err != nil {
+			return fmt.Errorf("archive %s: %w", from, err)
+		}
+		p.Job.Archives[name] = Archive{Path: from, Name: path.Base(from)}
+	}
+	return nil
+}
+
+// shippedFile parses PATH#NAME or URL#NAME. name is empty if the text is.
+func (p *parser) shippedFile(text string) (name, from string, local bool, err error) {
+	if text == "" {
+		return "", "", false, nil
+	}
+	from, name, named := cutLast(text, "#")
+	if rest, ok := strings.CutPrefix(from, "file:"); ok {
+		from = "/" + strings.TrimLeft(strings.TrimPrefix(rest, "//localhost/"), "/")
+	}
+	if !named {
+		name = path.Base(from)
+	}
+	if other := cmp.Or(p.Job.Files[name], p.Job.Archives[name].Path); other != "" && other != from {
+		return "", "", false, fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
+	}
+	if strings.Contains(from, "://") {
+		return name, from, false, nil
+	}
+	info, err := os.Stat(p.local(from))
+	switch {
+	case err != nil:
+		return "", "", false, fmt.Errorf("file: %w", err)
+	case info.IsDir():
+		return "", "", false, fmt.Errorf("file %s is a directory: name its files", from)
+	}
+	return name, from, true, nil
 }
 
 func cutLast(text, separator string) (before, after string, found bool) {

@@ -31,6 +31,7 @@ const (
 	mapValueClass      = "mapreduce.map.output.value.class"
 	outKeyClass        = "mapreduce.job.output.key.class"
 	outValueClass      = "mapreduce.job.output.value.class"
+	sortMemory         = "mapreduce.task.io.sort.mb"
 	truncateLimit      = "stream.jobconf.truncate.limit"
 	lazyProperty       = "quern.output.lazy"
 )
@@ -50,6 +51,7 @@ type compiled struct {
 	mapCut, reduceCut splitting // of lines that commands write
 	enough            int       // records that a mapper must have written so that it may leave input unread
 	lineMax           int       // bytes of a line that a command writes
+	sortMiB           int       // memory for map output
 	valueMax          int       // bytes of a property in the environment; -1: no limit
 	nameMax, groupMax int       // bytes of counters' names
 }
@@ -104,7 +106,7 @@ func (c *compiled) properties() (map[string]string, error) {
 	table, ofStreaming, given := property.NewTable(), make(map[string]string), make(map[string]string)
 	for name, value := range c.Properties {
 		switch current := property.CurrentName(name); current {
-		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator, mapKeyClass, mapValueClass, outKeyClass, outValueClass:
+		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator, mapDebug, reduceDebug, mapKeyClass, mapValueClass, outKeyClass, outValueClass:
 			ofStreaming[current] = value
 		default:
 			given[name] = value
@@ -170,6 +172,7 @@ func (c *compiled) numbers() error {
 		{"stream.minRecWrittenToEnableSkip_", math.MaxInt, &c.enough},
 		{truncateLimit, -1, &c.valueMax},
 		{runtime.RecordMaxBytes, 0, &c.lineMax},
+		{sortMemory, 100, &c.sortMiB},
 		{"mapreduce.job.counters.counter.name.max", 64, &c.nameMax},
 		{"mapreduce.job.counters.group.name.max", 128, &c.groupMax},
 	} {
@@ -301,14 +304,21 @@ func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 }
 
 func (j *Job) files(dir string) (map[string]string, error) {
+	all := maps.Clone(j.Files)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	for name, archive := range j.Archives {
+		all[name] = archive.Path
+	}
 	files := make(map[string]string)
-	for _, name := range slices.Sorted(maps.Keys(j.Files)) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("file %s: %q is no name of a file in the working directory", j.Files[name], name)
+			return nil, fmt.Errorf("file %s: %q is no name of a file in the working directory", all[name], name)
 		}
-		url, err := clean(dir, j.Files[name])
+		url, err := clean(dir, all[name])
 		if err != nil {
-			return nil, fmt.Errorf("file %s: %w", j.Files[name], err)
+			return nil, fmt.Errorf("file %s: %w", all[name], err)
 		}
 		files[name] = program.EscapeGlob(url)
 	}

@@ -68,7 +68,7 @@ func (s *stderr) read(from io.Reader) {
 // line handles a line with its end, or a piece of a very long one.
 func (s *stderr) line(line []byte) {
 	report, ok := bytes.CutPrefix(line, s.prefix)
-	if !ok {
+	if !ok || len(s.prefix) == 0 { // the script of -mapdebug has no reports
 		s.log(line)
 		return
 	}

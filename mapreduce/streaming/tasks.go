@@ -1,13 +1,11 @@
 package streaming
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 
 	"github.com/quernmr/quern/runtime"
@@ -100,13 +98,13 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 		return err
 	}
 	var records atomic.Int64
-	return c.judge(child.run(
+	return c.debug(t, mapDebug, child, c.judge(child.run(
 		func(to *input) error { return c.feedSplit(from, &records, to) },
 		c.newReader(c.forms.mapOut, c.mapCut),
 		func(key, value []byte) error {
 			records.Add(1)
 			return put(key, value)
-		}))
+		})))
 }
 
 // feedSplit writes the records of a split to a command that has written some already. The records that the command need
@@ -178,7 +176,8 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	if err != nil {
 		return err
 	}
-	return c.judge(child.run(func(to *input) error { return c.feedGroup(in, true, to) }, c.newReader(c.forms.reduceOut, c.reduceCut), put))
+	feed := func(to *input) error { return c.feedGroup(in, true, to) }
+	return c.debug(t, reduceDebug, child, c.judge(child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put)))
 }
 
 // reduceNothing runs the reducer without input. Hadoop discards what it writes and counts.
@@ -208,10 +207,12 @@ func (c *compiled) feedGroup(in runtime.Records, begun bool, to *input) error {
 
 // combine runs the combiner over sorted records, and sorts what it writes: commands often write groups in another order.
 func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, value []byte) error) error {
-	var all pairs
+	all := combined{dir: t.Dir(), max: c.sortMiB << 20}
+	defer all.close()
+	var storedKey, storedValue []byte
 	keep := func(key, value []byte) error {
-		all.add(c.stored(nil, nil, key, value))
-		return nil
+		storedKey, storedValue = c.stored(storedKey[:0], storedValue[:0], key, value)
+		return all.add(storedKey, storedValue)
 	}
 	switch c.combineClass() {
 	case identityReducer:
@@ -234,26 +235,11 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 	if err != nil {
 		return err
 	}
-	err = c.judge(child.run(func(to *input) error { return c.feedGroup(in, false, to) }, c.newReader(c.forms.reduceOut, c.reduceCut), keep))
-	if err != nil {
+	feed := func(to *input) error { return c.feedGroup(in, false, to) }
+	if err := c.judge(child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), keep)); err != nil {
 		return err
 	}
 	return all.emit(emit)
-}
-
-// pairs are records of a combiner's output.
-type pairs [][2][]byte
-
-func (p *pairs) add(key, value []byte) { *p = append(*p, [2][]byte{key, value}) }
-
-func (p pairs) emit(emit func(key, value []byte) error) error {
-	slices.SortStableFunc(p, func(a, b [2][]byte) int { return bytes.Compare(a[0], b[0]) })
-	for _, pair := range p {
-		if err := emit(pair[0], pair[1]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // link puts the side files into the attempt's directory. The directory that the attempt's commands get as TMPDIR is there, too.
@@ -265,6 +251,12 @@ func (c *compiled) link(t *runtime.Task) error {
 		path, err := t.File(name)
 		if err != nil {
 			return err
+		}
+		if archive, ok := c.Archives[name]; ok {
+			if err := unpack(t, archive.Name, path, filepath.Join(t.Dir(), name)); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := place(path, filepath.Join(t.Dir(), name)); err != nil {
 			return fmt.Errorf("side file %q: %w", name, err)

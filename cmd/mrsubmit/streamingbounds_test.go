@@ -1,0 +1,95 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/mapreduce/streaming"
+)
+
+// TestStreamingArchives: an archive that leads out of its directory fails the job, and the error names the member.
+func TestStreamingArchives(t *testing.T) {
+	for _, c := range []struct {
+		header tar.Header
+		stderr string
+	}{
+		{tar.Header{Name: "../x", Typeflag: tar.TypeReg}, `"../x" leads out`},
+		{tar.Header{Name: "a/../../x", Typeflag: tar.TypeReg}, "leads out"},
+		{tar.Header{Name: "/x", Typeflag: tar.TypeReg}, `"/x" has an absolute name`},
+		{tar.Header{Name: "link", Typeflag: tar.TypeSymlink, Linkname: "../../x"}, `"link"`},
+		{tar.Header{Name: "link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, `"link"`},
+		{tar.Header{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, `"null"`},
+		{tar.Header{Name: "pipe", Typeflag: tar.TypeFifo}, `"pipe"`},
+	} {
+		dir := t.TempDir()
+		var packed bytes.Buffer
+		w := tar.NewWriter(&packed)
+		if err := w.WriteHeader(&c.header); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "a.tar"), packed.String())
+		write(t, filepath.Join(dir, "in"), "line\n")
+		code, stderr := streamed(t, dir, "-quiet", "-archives", "a.tar#lib", "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", "NONE")
+		checkStreamed(t, code, stderr, []string{c.stderr, "the archive is refused"})
+	}
+}
+
+// TestStreamingFileURL: a side file or an archive may be named by a URL.
+func TestStreamingFileURL(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), "line\n")
+	write(t, filepath.Join(dir, "a b.sh"), "cat; echo done")
+	for _, prefix := range []string{"file://", "file:", "file://localhost"} {
+		if err := os.RemoveAll(filepath.Join(dir, "out")); err != nil {
+			t.Fatal(err)
+		}
+		code, stderr := streamed(t, dir, "-quiet", "-files", prefix+dir+"/a b.sh#s.sh", "-input", "in", "-output", "out", "-mapper", "sh s.sh", "-reducer", "NONE")
+		checkStreamed(t, code, stderr, nil)
+	}
+	command, err := streaming.Parse([]string{"-files", "file://" + dir + "/in", "-input", "in", "-output", "out", "-mapper", "cat"}, dir)
+	if err != nil || strings.Contains(command.Job.Files["in"], ":") {
+		t.Errorf("%v: %q is no local path, so it is not uploaded", err, command.Job.Files["in"])
+	}
+}
+
+// TestStreamingDebug: a script for failed commands gets four files, and its output is in the error.
+func TestStreamingDebug(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), "line\n")
+	write(t, filepath.Join(dir, "debug"), `echo $# arguments, $1; echo output: $(wc -c < $2); cat "$3"; echo errors: $(grep -c "failed with code 3" $4); grep -o "<name>a.b</name><value>&lt;c&gt;" $5`)
+	for _, c := range []struct{ mapper, reducer string }{{"sh -c 'cat; echo sorry >&2; exit 3'", "cat"}, {"cat", "sh -c 'cat; echo sorry >&2; exit 3'"}} {
+		code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1", "-D", "a.b=<c>", "-files", "debug",
+			"-input", "in", "-output", "out", "-mapper", c.mapper, "-reducer", c.reducer, "-mapdebug", "sh debug first", "-reducedebug", "sh debug first")
+		checkStreamed(t, code, stderr, []string{"failed with code 3", `"sh debug first" wrote:`, "5 arguments, first", "output: 0\n", "sorry", "errors: 1\n", "<name>a.b</name><value>&lt;c&gt;"})
+	}
+	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "no-such-script")
+	checkStreamed(t, code, stderr, []string{"failed with code 3", "no-such-script"})
+}
+
+// TestStreamingVerbose: the properties are printed as Hadoop prints them.
+func TestStreamingVerbose(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), "line\n")
+	_, out := streamed(t, dir, "-quiet", "-D", "a.b=c", "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", "NONE", "-verbose")
+	if !strings.Contains(out, "STREAM: a.b=c\n") {
+		t.Errorf("-verbose printed %q", out)
+	}
+}
+
+// TestStreamingCombiner: the output of a combiner may need more memory than the sort has.
+func TestStreamingCombiner(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), strings.Repeat("b\na\n", 100_000))
+	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.task.io.sort.mb=1", "-input", "in", "-output", "out", "-mapper", "cat", "-combiner", "cat", "-reducer", "uniq -c")
+	checkStreamed(t, code, stderr, nil)
+	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || strings.Join(strings.Fields(string(got)), " ") != "100000 a 100000 b" {
+		t.Errorf("%v: %q", err, got)
+	}
+}
