@@ -49,6 +49,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hdfs dfs -test -e none", 1, "", ""},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
+		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: configuration of Hadoop: open none.xml"},
 		{"hadoop fs -libjars a.jar -ls /", 1, "", "-libjars a.jar is refused: Quern runs no Java"},
 		{"hadoop fs -ls none", 1, "", "ls: `none': No such file or directory\n"},
 		{"hadoop org.example.Main", 1, "", "org.example.Main is not answered: Quern runs no Java class…hadoop fs"},
@@ -112,12 +113,16 @@ func writeJar(t *testing.T, name, class string) {
 func TestHadoopDefaultFS(t *testing.T) {
 	conf := t.TempDir()
 	t.Setenv("HADOOP_CONF_DIR", conf)
+	t.Chdir(t.TempDir())
+	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://x:1</value></property></configuration>")
 	for _, c := range []struct{ conf, args, want string }{
 		{"", "", ""},
 		{"hdfs://c:1", "", "hdfs://c:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://f:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -conf conf.xml", "hdfs://x:1/"},
+		{"hdfs://c:1", "-conf conf.xml -D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-fs local", ""},
 		{"hdfs://c:1", "-fs file:///", ""},
 	} {
