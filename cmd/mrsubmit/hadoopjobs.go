@@ -153,7 +153,7 @@ var activeStates = []string{"SUBMITTED", "ACCEPTED", "RUNNING"}
 // yarnApplication answers yarn application.
 func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return usagef("want -list [-appStates STATES], -status APPLICATION or -kill APPLICATION…")
+		return usagef("want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…")
 	}
 	option, args := args[0], args[1:]
 	q, err := t.hadoopQuery(&generic{})
@@ -164,15 +164,15 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 		defer q.cluster.Close()
 	}
 	switch {
-	case option == "-list" && (len(args) == 0 || len(args) == 2 && args[0] == "-appStates"):
-		states := activeStates
-		if len(args) == 2 {
-			states = strings.Split(strings.ToUpper(args[1]), ",")
+	case option == "-list":
+		states, err := listedStates(args)
+		if err != nil {
+			return err
 		}
 		return q.applications(ctx, t.stdout, states)
 	case option == "-status" && len(args) == 1, option == "-kill" && len(args) > 0:
 	default:
-		return usagef("yarn application %s is not answered: want -list [-appStates STATES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
+		return usagef("yarn application %s is not answered: want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
 	}
 	for _, arg := range args {
 		id, err := hadooplog.ParseApplication(arg)
@@ -195,6 +195,29 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 		}
 	}
 	return nil
+}
+
+// listedStates parses the options of yarn application -list. All applications have the type MAPREDUCE; none is listed for others.
+func listedStates(args []string) (states []string, err error) {
+	states, none := activeStates, false
+	for ; len(args) > 1; args = args[2:] {
+		values := strings.Split(strings.ToUpper(args[1]), ",")
+		switch args[0] {
+		case "-appStates":
+			states = values
+		case "-appTypes":
+			none = !slices.Contains(values, "MAPREDUCE")
+		default:
+			return nil, usagef("option %s of yarn application -list is not supported: want -appStates, -appTypes", args[0])
+		}
+	}
+	if len(args) > 0 {
+		return nil, usagef("option %s of yarn application -list is not supported, or needs a value: want -appStates, -appTypes", args[0])
+	}
+	if none {
+		return nil, nil
+	}
+	return states, nil
 }
 
 // applications lists the jobs that are in states of YARN.
