@@ -16,6 +16,8 @@ import (
 // answered runs a program of Hadoop without a cluster.
 func answered(t *testing.T, env map[string]string, program string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	t.Setenv("HADOOP_CONF_DIR", "")
+	t.Setenv("HADOOP_HOME", "")
 	var out, messages bytes.Buffer
 	tool := &tool{
 		stdin: strings.NewReader(""), stdout: &out, stderr: &messages, getenv: func(name string) string { return env[name] },
