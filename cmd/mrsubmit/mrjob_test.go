@@ -115,6 +115,13 @@ func understand(t *testing.T, dir string, s *mrjob.Session, c *mrjob.Call, args 
 		}
 		return application
 	}
+	checkLogs(t, dir, s, application, attempt)
+	return application
+}
+
+// checkLogs checks the saved logs of a failed attempt.
+func checkLogs(t *testing.T, dir string, s *mrjob.Session, application, attempt string) {
+	t.Helper()
 	logs := filepath.Join(dir, "logs", "userlogs", application, attempt)
 	for name, mode := range map[string]fs.FileMode{logs: 0o700, filepath.Dir(logs): 0o700, filepath.Join(logs, "stderr"): 0o600, filepath.Join(logs, "syslog"): 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode { // logs are for the job's owner
@@ -141,5 +148,4 @@ func understand(t *testing.T, dir string, s *mrjob.Session, c *mrjob.Call, args 
 	if at := bytes.LastIndex(stderr, []byte("\n+ ")); at < 0 || !bytes.Contains(stderr[at:], []byte("ValueError")) { // mrjob shows what follows the last command
 		t.Errorf("stderr: %s", stderr)
 	}
-	return application
 }
