@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,16 +107,19 @@ func startedAs() string {
 type generic struct {
 	fs, jt string
 	own    []string // all others, with their values, which Streaming takes
+
+	properties hdfs.Conf // of -D and -conf; the last one wins
 }
 
 // parseGeneric takes the generic options, which come first.
 func parseGeneric(args []string) (g generic, rest []string, err error) {
+	g.properties = hdfs.Conf{}
 	for len(args) > 0 {
 		name, value := args[0], ""
+		if strings.HasPrefix(name, "-D") && len(name) > 2 && strings.Contains(name, "=") { // -Dname=value
+			name, args = "-D", append([]string{"-D", name[2:]}, args[1:]...)
+		}
 		switch {
-		case strings.HasPrefix(name, "-D") && len(name) > 2 && strings.Contains(name, "="):
-			g.own, args = append(g.own, "-D", name[2:]), args[1:]
-			continue
 		case !slices.Contains([]string{"-D", "-conf", "-files", "-archives", "-libjars", "-fs", "-jt"}, name):
 			return g, args, nil
 		case len(args) < 2:
@@ -129,29 +133,24 @@ func parseGeneric(args []string) (g generic, rest []string, err error) {
 			g.jt = value
 		case "-libjars":
 			return g, nil, fmt.Errorf("-libjars %s is refused: Quern runs no Java", value)
-		default:
+		case "-D":
+			property, text, _ := strings.Cut(value, "=")
+			g.properties[property] = text
+		case "-conf":
+			if err := g.properties.Add(value); err != nil {
+				return g, nil, fmt.Errorf("-conf: %w", err)
+			}
+		}
+		if name != "-fs" && name != "-jt" {
 			g.own = append(g.own, name, value)
 		}
 	}
 	return g, nil, nil
 }
 
-// property returns the last value of a property among -D options; empty: it is not given.
-func (g *generic) property(names ...string) (value string) {
-	for i := 0; i+1 < len(g.own); i += 2 {
-		if name, text, _ := strings.Cut(g.own[i+1], "="); g.own[i] == "-D" && slices.Contains(names, name) {
-			value = text
-		}
-	}
-	return value
-}
-
 // defaultFS returns the file system of paths without a scheme: that of -fs, of fs.defaultFS or of Hadoop's configuration.
 func (g *generic) defaultFS() (string, error) {
-	url := g.fs
-	if url == "" {
-		url = g.property("fs.defaultFS", "fs.default.name")
-	}
+	url := cmp.Or(g.fs, g.properties["fs.defaultFS"], g.properties["fs.default.name"])
 	if url == "local" {
 		url = "file:///"
 	}

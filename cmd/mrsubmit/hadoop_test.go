@@ -16,6 +16,8 @@ import (
 // answered runs a program of Hadoop without a cluster.
 func answered(t *testing.T, env map[string]string, program string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	t.Setenv("HADOOP_CONF_DIR", "")
+	t.Setenv("HADOOP_HOME", "")
 	var out, messages bytes.Buffer
 	tool := &tool{
 		stdin: strings.NewReader(""), stdout: &out, stderr: &messages, getenv: func(name string) string { return env[name] },
@@ -49,6 +51,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hdfs dfs -test -e none", 1, "", ""},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
+		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: configuration of Hadoop: open none.xml"},
 		{"hadoop fs -libjars a.jar -ls /", 1, "", "-libjars a.jar is refused: Quern runs no Java"},
 		{"hadoop fs -ls none", 1, "", "ls: `none': No such file or directory\n"},
 		{"hadoop org.example.Main", 1, "", "org.example.Main is not answered: Quern runs no Java class…hadoop fs"},
@@ -112,12 +115,16 @@ func writeJar(t *testing.T, name, class string) {
 func TestHadoopDefaultFS(t *testing.T) {
 	conf := t.TempDir()
 	t.Setenv("HADOOP_CONF_DIR", conf)
+	t.Chdir(t.TempDir())
+	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://x:1</value></property></configuration>")
 	for _, c := range []struct{ conf, args, want string }{
 		{"", "", ""},
 		{"hdfs://c:1", "", "hdfs://c:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://f:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -conf conf.xml", "hdfs://x:1/"},
+		{"hdfs://c:1", "-conf conf.xml -D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-fs local", ""},
 		{"hdfs://c:1", "-fs file:///", ""},
 	} {
@@ -155,6 +162,9 @@ func TestHadoopQueries(t *testing.T) {
 		{"hadoop job -kill job_7_0002", 0, "Killed job job_7_0002\n", ""},
 		{"yarn application -list", 0, "RUNNING] and tags: []):2\n                Application-Id\t…            application_7_0004\t                soon\t           MAPREDUCE\t…RUNNING\t         UNDEFINED\t", ""},
 		{"yarn application -list -appStates finished,killed", 0, "states: [FINISHED, KILLED] and tags: []):2\n…application_7_0003…FINISHED\t            FAILED\t           100%", ""},
+		{"yarn application -list -appTypes SPARK -appStates ALL", 0, "states: [] and tags: []):0\n", ""},
+		{"yarn application -list -appTypes mapreduce,spark", 0, "RUNNING] and tags: []):2\n", ""},
+		{"yarn application -list -appTags", 255, "", "option -appTags of yarn application -list is not supported"},
 		{"yarn application -list -appStates ALL", 0, "states: [ALL] and tags: []):4\n", ""},
 		{"yarn application -status application_7_0002", 0, "Application Report : \n\tApplication-Id : application_7_0002\n\tApplication-Name : so?rt\n…State : RUNNING\n\tFinal-State : UNDEFINED\n", ""},
 		{"yarn application -status application_1_0001", 255, "Application with id 'application_1_0001' doesn't exist in RM.\n", ""},

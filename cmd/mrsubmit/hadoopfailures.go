@@ -115,8 +115,13 @@ func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, 
 	if dir == "" || len(attempts) == 0 {
 		return
 	}
+	userlogs := filepath.Join(dir, "userlogs")
+	if err := os.MkdirAll(userlogs, 0o755); err != nil {
+		r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs are not saved: %v", err))
+		return
+	}
 	for _, a := range attempts[:min(len(attempts), savedAttempts)] {
-		if err := saveLog(ctx, filepath.Join(dir, "userlogs"), a, from); err != nil {
+		if err := saveLog(ctx, userlogs, a, from); err != nil {
 			r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs of %v are not saved in %s: %v", a.ID, dir, err))
 		}
 	}
@@ -124,10 +129,10 @@ func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, 
 
 func saveLog(ctx context.Context, dir string, a hadooplog.Attempt, from failures) error {
 	dir = filepath.Join(dir, hadooplog.Application(a.ID.Task.Job), a.ID.String())
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { // logs are for the job's owner
 		return err
 	}
-	f, err := os.Create(filepath.Join(dir, "syslog"))
+	f, err := createLog(filepath.Join(dir, "syslog"))
 	if err != nil {
 		return err
 	}
@@ -139,13 +144,18 @@ func saveLog(ctx context.Context, dir string, a hadooplog.Attempt, from failures
 	return err
 }
 
+// createLog makes a new file. The directory may be shared with other users, who could have planted a link.
+func createLog(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
 func saveStream(ctx context.Context, name string, id wire.AttemptID, stream string, from failures) error {
 	body, err := from.read(ctx, id, stream)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	f, err := os.Create(name)
+	f, err := createLog(name)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 		return err
 	}
 	f := t.declareRun(newFlags("streaming"))
-	switch framework := g.property("mapreduce.framework.name"); {
+	switch framework := g.properties["mapreduce.framework.name"]; {
 	case g.jt == "local" || framework == "local" && g.jt == "":
 		*f.list = ""
 	case g.jt != "":

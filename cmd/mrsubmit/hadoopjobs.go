@@ -153,7 +153,7 @@ var activeStates = []string{"SUBMITTED", "ACCEPTED", "RUNNING"}
 // yarnApplication answers yarn application.
 func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return usagef("want -list [-appStates STATES], -status APPLICATION or -kill APPLICATION…")
+		return usagef("want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…")
 	}
 	option, args := args[0], args[1:]
 	q, err := t.hadoopQuery(&generic{})
@@ -164,15 +164,15 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 		defer q.cluster.Close()
 	}
 	switch {
-	case option == "-list" && (len(args) == 0 || len(args) == 2 && args[0] == "-appStates"):
-		states := activeStates
-		if len(args) == 2 {
-			states = strings.Split(strings.ToUpper(args[1]), ",")
+	case option == "-list":
+		states, err := listedStates(args)
+		if err != nil {
+			return err
 		}
 		return q.applications(ctx, t.stdout, states)
 	case option == "-status" && len(args) == 1, option == "-kill" && len(args) > 0:
 	default:
-		return usagef("yarn application %s is not answered: want -list [-appStates STATES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
+		return usagef("yarn application %s is not answered: want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
 	}
 	for _, arg := range args {
 		id, err := hadooplog.ParseApplication(arg)
@@ -197,6 +197,29 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 	return nil
 }
 
+// listedStates parses the options of yarn application -list. All applications have the type MAPREDUCE; none is listed for others.
+func listedStates(args []string) (states []string, err error) {
+	states, none := activeStates, false
+	for ; len(args) > 1; args = args[2:] {
+		values := strings.Split(strings.ToUpper(args[1]), ",")
+		switch args[0] {
+		case "-appStates":
+			states = values
+		case "-appTypes":
+			none = !slices.Contains(values, "MAPREDUCE")
+		default:
+			return nil, usagef("option %s of yarn application -list is not supported: want -appStates, -appTypes", args[0])
+		}
+	}
+	if len(args) > 0 {
+		return nil, usagef("option %s of yarn application -list is not supported, or needs a value: want -appStates, -appTypes", args[0])
+	}
+	if none {
+		return nil, nil
+	}
+	return states, nil
+}
+
 // applications lists the jobs that are in states of YARN.
 func (q *query) applications(ctx context.Context, to io.Writer, states []string) error {
 	jobs, err := q.listed(ctx, !slices.Equal(states, activeStates))
@@ -212,21 +235,9 @@ func (q *query) applications(ctx context.Context, to io.Writer, states []string)
 // yarnLogs answers yarn logs -applicationId APPLICATION [-log_files NAMES]: the logs on the task trackers or, without a
 // job tracker, those that a failed job has left.
 func (t *tool) yarnLogs(ctx context.Context, args []string) error {
-	app, names := "", streams()
-	for len(args) > 0 {
-		if len(args) == 1 {
-			return usagef("option %s needs a value", args[0])
-		}
-		switch args[0] {
-		case "-applicationId":
-			app = args[1]
-		case "-log_files", "-log_files_pattern":
-			names = strings.Split(args[1], ",")
-		case "-appOwner": // the task trackers know the owner
-		default:
-			return usagef("yarn logs %s is not answered: want -applicationId APPLICATION [-log_files stdout,stderr]", args[0])
-		}
-		args = args[2:]
+	app, names, err := logOptions(args)
+	if err != nil {
+		return err
 	}
 	id, err := hadooplog.ParseApplication(app)
 	if err != nil {
@@ -243,6 +254,31 @@ func (t *tool) yarnLogs(ctx context.Context, args []string) error {
 	if _, err := q.sought(ctx, id, "Can not find the logs for the application: "+app); err != nil {
 		return err
 	}
+	return q.applicationLogs(ctx, id, names)
+}
+
+// logOptions parses the options of yarn logs: an application, and names of logs.
+func logOptions(args []string) (app string, names []string, err error) {
+	names = streams()
+	for ; len(args) > 0; args = args[2:] {
+		if len(args) == 1 {
+			return "", nil, usagef("option %s needs a value", args[0])
+		}
+		switch args[0] {
+		case "-applicationId":
+			app = args[1]
+		case "-log_files":
+			names = strings.Split(args[1], ",")
+		case "-appOwner": // the task trackers know the owner
+		default:
+			return "", nil, usagef("yarn logs %s is not answered: want -applicationId APPLICATION [-log_files stdout,stderr]", args[0])
+		}
+	}
+	return app, names, nil
+}
+
+// applicationLogs prints the logs of a job's attempts. The task trackers check that the user may read them.
+func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []string) error {
 	all, err := q.attempts(ctx, id)
 	if err != nil {
 		return err
@@ -254,7 +290,7 @@ func (t *tool) yarnLogs(ctx context.Context, args []string) error {
 	defer r.http.CloseIdleConnections()
 	for i := range all.Items {
 		a := &all.Items[i]
-		hadooplog.LogHead(t.stdout, a.ID, a.Tracker)
+		hadooplog.LogHead(q.stdout, a.ID, a.Tracker)
 		for _, name := range names {
 			if !slices.Contains(streams(), name) {
 				continue
@@ -262,10 +298,10 @@ func (t *tool) yarnLogs(ctx context.Context, args []string) error {
 			body, _, err := r.open(ctx, a, name, logPart{})
 			if err != nil {
 				r.failed++
-				fmt.Fprintf(t.stderr, "yarn logs: %s %s: %v\n", a.ID, name, errorText(err))
+				fmt.Fprintf(q.stderr, "yarn logs: %s %s: %v\n", a.ID, name, errorText(err))
 				continue
 			}
-			err = t.copyYarnLog(name, body)
+			err = q.copyYarnLog(name, body)
 			body.Close()
 			if err != nil {
 				return err

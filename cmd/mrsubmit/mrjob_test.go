@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -114,7 +115,19 @@ func understand(t *testing.T, dir string, s *mrjob.Session, c *mrjob.Call, args 
 		}
 		return application
 	}
+	checkLogs(t, dir, s, application, attempt)
+	return application
+}
+
+// checkLogs checks the saved logs of a failed attempt.
+func checkLogs(t *testing.T, dir string, s *mrjob.Session, application, attempt string) {
+	t.Helper()
 	logs := filepath.Join(dir, "logs", "userlogs", application, attempt)
+	for name, mode := range map[string]fs.FileMode{logs: 0o700, filepath.Dir(logs): 0o700, filepath.Join(logs, "stderr"): 0o600, filepath.Join(logs, "syslog"): 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode { // logs are for the job's owner
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, mode)
+		}
+	}
 	syslog, err := os.ReadFile(filepath.Join(logs, "syslog"))
 	if err != nil || attempt == "" {
 		t.Fatalf("attempt %q: %v", attempt, err)
@@ -129,8 +142,10 @@ func understand(t *testing.T, dir string, s *mrjob.Session, c *mrjob.Call, args 
 			t.Errorf("no %q in the logs: %s", text, found)
 		}
 	}
+	if code, out, _ := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "yarn", "logs", "-applicationId", application); code != 0 || !inOrder(out, "Container: "+attempt+" on localhost…LogType:stderr\nLogContents:\n…ValueError…End of LogType:stderr\n") {
+		t.Errorf("yarn logs: exit code %d: %s", code, out)
+	}
 	if at := bytes.LastIndex(stderr, []byte("\n+ ")); at < 0 || !bytes.Contains(stderr[at:], []byte("ValueError")) { // mrjob shows what follows the last command
 		t.Errorf("stderr: %s", stderr)
 	}
-	return application
 }

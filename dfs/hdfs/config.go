@@ -23,28 +23,33 @@ type Conf map[string]string
 func ReadConf(dir string) (Conf, error) {
 	conf := Conf{}
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
-		}
-		var doc struct {
-			XMLName    xml.Name `xml:"configuration"`
-			Properties []struct {
-				Name  string `xml:"name"`
-				Value string `xml:"value"`
-			} `xml:"property"`
-		}
-		if err := xml.Unmarshal(text, &doc); err != nil {
-			return nil, fmt.Errorf("configuration of Hadoop: %s: %w", filepath.Join(dir, name), err)
-		}
-		for _, p := range doc.Properties {
-			conf[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+		if err := conf.Add(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 	}
 	return conf, nil
+}
+
+// Add reads a file of properties, which override others.
+func (c Conf) Add(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("configuration of Hadoop: %w", err)
+	}
+	var doc struct {
+		XMLName    xml.Name `xml:"configuration"`
+		Properties []struct {
+			Name  string `xml:"name"`
+			Value string `xml:"value"`
+		} `xml:"property"`
+	}
+	if err := xml.Unmarshal(text, &doc); err != nil {
+		return fmt.Errorf("configuration of Hadoop: %s: %w", name, err)
+	}
+	for _, p := range doc.Properties {
+		c[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+	}
+	return nil
 }
 
 // confFromEnvironment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.

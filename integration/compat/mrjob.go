@@ -8,17 +8,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/mrjob"
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
 // mrjobs runs the real mrjob with Quern as its hadoop; dir is for its files.
-type mrjobs struct{ dir string }
+type mrjobs struct {
+	dir             string
+	python, program string // paths of Python with mrjob, and of Quern's hadoop
+}
 
 // mrjobTestdata has the recorded sessions, and the jobs.
 const mrjobTestdata = "integration/mrjob/testdata/"
@@ -57,12 +62,72 @@ func (m mrjobs) recorded(ctx context.Context) (answers, error) {
 		return answers{}, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	a := answers{version: version(peer), records: make(map[string]string)}
+	m.python, m.program = peer.Program("python"), program
+	local := make(map[string]*mrjob.Session)
 	for _, s := range mrjobSessions() {
-		if a.records[mrjobTestdata+s.name+".json"], err = m.record(ctx, peer.Program("python"), program, s); err != nil {
+		if local[s.name], err = m.run(ctx, s, ""); err != nil {
 			return a, fmt.Errorf("%s: %w", s.name, err)
 		}
+		if a.records[mrjobTestdata+s.name+".json"], err = local[s.name].Text(); err != nil {
+			return a, err
+		}
 	}
-	return a, nil
+	a.differences, err = m.overHDFS(ctx, local)
+	return a, err
+}
+
+// overHDFS runs the sessions in a real HDFS: the calls, outputs and counters must be those of local files.
+func (m mrjobs) overHDFS(ctx context.Context, local map[string]*mrjob.Session) (differences []string, err error) {
+	jars, err := minicluster.Fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := minicluster.Start(ctx, minicluster.Config{Jars: jars, Dir: filepath.Join(m.dir, "mrjob-hdfs"), Racks: []string{"/a"}, Replication: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	for _, s := range mrjobSessions() {
+		got, err := m.run(ctx, s, cluster.Conf())
+		if err != nil {
+			return differences, fmt.Errorf("%s over HDFS: %w", s.name, err)
+		}
+		want := local[s.name]
+		if got.Out != want.Out || got.Exit != want.Exit || len(got.Calls) != len(want.Calls) {
+			differences = append(differences, fmt.Sprintf("%s over HDFS: exit code %d and %d calls, and locally %d and %d: %q, %q", s.name, got.Exit, len(got.Calls), want.Exit, len(want.Calls), got.Out, want.Out))
+			continue
+		}
+		for i := range got.Calls {
+			if !reflect.DeepEqual(got.Calls[i].Counters, want.Calls[i].Counters) {
+				differences = append(differences, fmt.Sprintf("%s over HDFS: counters %v, and locally %v", s.name, got.Calls[i].Counters, want.Calls[i].Counters))
+			}
+		}
+	}
+	return append(differences, m.relative(ctx, cluster.Conf())...), nil
+}
+
+// relative runs a job with relative paths, which are in the user's home directory in HDFS.
+func (m mrjobs) relative(ctx context.Context, conf string) (differences []string) {
+	in := filepath.Join(m.dir, "relative")
+	if err := os.WriteFile(in, []byte("b\na\n"), 0o666); err != nil {
+		return []string{err.Error()}
+	}
+	for _, step := range []struct{ args, out string }{
+		{"fs -mkdir -p dir", ""},
+		{"fs -put " + in + " dir/in", ""},
+		{"jar hadoop-streaming.jar -input dir -output out -mapper cat -reducer cat", ""},
+		{"fs -cat out/part-00000", "a\t\nb\t\n"},
+		{"fs -test -f /user/" + os.Getenv("USER") + "/none", ""},
+	} {
+		cmd := exec.CommandContext(ctx, m.program, strings.Fields(step.args)...)
+		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+conf, "QUERN_JOBTRACKER=")
+		var messages strings.Builder
+		cmd.Stderr = &messages
+		if out, err := cmd.Output(); string(out) != step.out || (err != nil) != strings.HasSuffix(step.args, "none") {
+			differences = append(differences, fmt.Sprintf("hadoop %s: %v, %q, want %q: %s", step.args, err, out, step.out, messages.String()))
+		}
+	}
+	return differences
 }
 
 // hadoopWrapper records each call: its arguments, exit code and output, and the file of a -put. The job's output is for mrjob
@@ -80,12 +145,17 @@ echo $code > %[2]s/$n/exit
 exit $code
 `
 
-// record runs a session.
-func (m mrjobs) record(ctx context.Context, python, program string, s mrjobSession) (string, error) {
-	dir := filepath.Join(m.dir, s.name)
+// run runs a session over local files, or over the HDFS of Hadoop's configuration in conf.
+func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Session, error) {
+	dir, scratch := filepath.Join(m.dir, s.name), []string{}
+	if conf != "" {
+		dir += "-hdfs"
+	} else {
+		scratch = []string{"--hadoop-tmp-dir", "file://" + dir + "/scratch"}
+	}
 	calls, jar := filepath.Join(dir, "calls"), filepath.Join(dir, "hadoop-streaming.jar")
 	err := errors.Join(os.MkdirAll(calls, 0o777), os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.Mkdir(filepath.Join(dir, "bin"), 0o777),
-		os.WriteFile(filepath.Join(dir, "bin", "hadoop"), fmt.Appendf(nil, hadoopWrapper, program, calls), 0o777), os.WriteFile(jar, nil, 0o666),
+		os.WriteFile(filepath.Join(dir, "bin", "hadoop"), fmt.Appendf(nil, hadoopWrapper, m.program, calls), 0o777), os.WriteFile(jar, nil, 0o666),
 		os.WriteFile(filepath.Join(dir, "in"), []byte(mrjobInput), 0o666), os.WriteFile(filepath.Join(dir, "stop.txt"), []byte(mrjobStop), 0o666))
 	args := s.args
 	if s.job != "" {
@@ -94,35 +164,35 @@ func (m mrjobs) record(ctx context.Context, python, program string, s mrjobSessi
 		args = append([]string{s.job}, args...)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, python, append(slices.Clone(args), "--no-conf", "-r", "hadoop", "--hadoop-tmp-dir", "file://"+dir+"/scratch", "--hadoop-streaming-jar", jar, "in")...)
+	cmd := exec.CommandContext(ctx, m.python, slices.Concat(args, scratch, []string{"--no-conf", "-r", "hadoop", "--hadoop-streaming-jar", jar, "in"})...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"), "HADOOP_LOG_DIR="+filepath.Join(dir, "logs"),
-		"HADOOP_CONF_DIR=", "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8")
+		"HADOOP_CONF_DIR="+conf, "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8")
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	if err != nil && !failed {
-		return "", err
+		return nil, err
 	}
 	got := &mrjob.Session{Args: args, Files: make(map[string]string), Out: sortedLines(string(out)), Says: s.says}
 	if failed {
 		got.Exit = exit.ExitCode()
 	}
 	if (got.Exit != 0) != (s.says != nil) {
-		return "", fmt.Errorf("exit code %d: %s", got.Exit, messages.String())
+		return nil, fmt.Errorf("exit code %d: %s", got.Exit, messages.String())
 	}
 	for _, text := range s.says {
 		if !strings.Contains(messages.String(), text) {
-			return "", fmt.Errorf("mrjob does not say %q: %s", text, messages.String())
+			return nil, fmt.Errorf("mrjob does not say %q: %s", text, messages.String())
 		}
 	}
 	if err := readCalls(got, calls, strings.NewReplacer(jar, "JAR", dir, "DIR")); err != nil {
-		return "", err
+		return nil, err
 	}
-	return understood(got, messages.String())
+	return got, understood(got, messages.String())
 }
 
 func sortedLines(text string) string {
@@ -177,7 +247,7 @@ func readCalls(s *mrjob.Session, dir string, names *strings.Replacer) error {
 }
 
 // understood adds the counters that mrjob has printed to the calls of its jobs.
-func understood(s *mrjob.Session, messages string) (string, error) {
+func understood(s *mrjob.Session, messages string) error {
 	at := 0
 	for i := range s.Calls {
 		if s.Calls[i].Args[0] != "jar" || s.Exit != 0 {
@@ -185,7 +255,7 @@ func understood(s *mrjob.Session, messages string) (string, error) {
 		}
 		_, rest, found := strings.Cut(messages[at:], "\nCounters: ")
 		if !found {
-			return "", fmt.Errorf("mrjob has found no counters of job %d: %s", i, messages)
+			return fmt.Errorf("mrjob has found no counters of job %d: %s", i, messages)
 		}
 		at = len(messages) - len(rest)
 		block := "Counters: "
@@ -197,5 +267,5 @@ func understood(s *mrjob.Session, messages string) (string, error) {
 		}
 		s.Calls[i].Counters = mrjob.Counters(strings.TrimSuffix(block, "\n"))
 	}
-	return s.Text()
+	return nil
 }
