@@ -198,7 +198,7 @@ func eachSized(values []byte, f func([]byte) error) error {
 }
 
 // joinSpill is the file with the left values of a key, as appendSized appends them. It is in the attempt's directory,
-// whose size is limited, and which is removed with the attempt.
+// which has a limited size and is removed with the attempt.
 type joinSpill struct {
 	task    *Task
 	file    *os.File // nil: no key needed it yet

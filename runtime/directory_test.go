@@ -41,7 +41,7 @@ func (o *opens) Open(name string) (dfs.File, error) {
 	return o.FS.Open(name)
 }
 
-// directoryTask is an attempt of a job whose side files of one task tracker are in shared.
+// directoryTask is an attempt of a job. Its task tracker has the copies in shared.
 func directoryTask(f dfs.FS, work, shared string, files map[string]string, properties map[string]string) *Task {
 	return &Task{Ctx: context.Background(), fs: f, work: work, shared: shared, Plan: &wire.JobPlan{Files: files, Properties: properties}}
 }
