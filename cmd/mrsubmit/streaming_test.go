@@ -34,13 +34,13 @@ func streamed(t *testing.T, dir string, args ...string) (code int, stderr string
 	return code, messages.String()
 }
 
-// TestStreamingCases compares the output of each case with what Hadoop has written. The cases in the directory jobs are
-// whole jobs; their results were found by hand.
+// TestStreamingCases compares the output of each case with what Hadoop has written. The cases in the directory jobs
+// have results found by hand: the order of equal keys counts in them, or Hadoop's local runner cannot run them.
 func TestStreamingCases(t *testing.T) {
 	var names []string
 	for _, kind := range []string{"cases", "jobs"} {
 		found, err := filepath.Glob("../../mapreduce/streaming/testdata/" + kind + "/*.txt")
-		if err != nil || len(found) < 5 {
+		if err != nil || len(found) < 3 {
 			t.Fatalf("%s: %d cases, %v", kind, len(found), err)
 		}
 		names = append(names, found...)
