@@ -106,6 +106,9 @@ func (m mrjobs) overHDFS(ctx context.Context, local map[string]*mrjob.Session) (
 	return append(differences, m.relative(ctx, cluster.Conf())...), nil
 }
 
+// hdfsUser may make home directories in HDFS.
+const hdfsUser = "hdfs"
+
 // relative runs a job with relative paths, which are in the user's home directory in HDFS.
 func (m mrjobs) relative(ctx context.Context, conf string) (differences []string) {
 	in := filepath.Join(m.dir, "relative")
@@ -120,7 +123,7 @@ func (m mrjobs) relative(ctx context.Context, conf string) (differences []string
 		{"fs -test -f /user/" + os.Getenv("USER") + "/none", ""},
 	} {
 		cmd := exec.CommandContext(ctx, m.program, strings.Fields(step.args)...)
-		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+conf, "QUERN_JOBTRACKER=")
+		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+conf, "QUERN_JOBTRACKER=", "HADOOP_USER_NAME="+hdfsUser)
 		var messages strings.Builder
 		cmd.Stderr = &messages
 		if out, err := cmd.Output(); string(out) != step.out || (err != nil) != strings.HasSuffix(step.args, "none") {
@@ -169,7 +172,7 @@ func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Se
 	cmd := exec.CommandContext(ctx, m.python, slices.Concat(args, scratch, []string{"--no-conf", "-r", "hadoop", "--hadoop-streaming-jar", jar, "in"})...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"), "HADOOP_LOG_DIR="+filepath.Join(dir, "logs"),
-		"HADOOP_CONF_DIR="+conf, "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8")
+		"HADOOP_CONF_DIR="+conf, "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8", "HADOOP_USER_NAME="+hdfsUser)
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
