@@ -90,6 +90,24 @@ func TestHadoopPrograms(t *testing.T) {
 	}
 }
 
+// TestHadoopLogs: the logs of more attempts are saved than the job tracker serves histories at a time.
+func TestHadoopLogs(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "in", strings.Repeat("b a\n", 10))
+	properties := []string{"mapreduce.input.fileinputformat.split.maxsize=4", "mapreduce.map.maxattempts=1", "mapreduce.map.failures.maxpercent=60"}
+	args := []string{"streaming"}
+	for _, p := range properties {
+		args = append(args, "-D", p)
+	}
+	args = append(args, "-input", "in", "-output", "out", "-mapper", "false")
+	code, _, stderr := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "mapred", args...)
+	saved, err := filepath.Glob("logs/userlogs/application_*/attempt_*/stderr")
+	if code != 1 || err != nil || len(saved) < 6 || strings.Contains(stderr, "are not saved") {
+		t.Errorf("exit code %d, saved %v, %v: %s", code, saved, err, stderr)
+	}
+}
+
 func writeJar(t *testing.T, name, class string) {
 	t.Helper()
 	var b bytes.Buffer
