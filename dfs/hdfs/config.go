@@ -1,47 +1,38 @@
 package hdfs
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/internal/hadoopconf"
 )
 
 // Conf is Hadoop's configuration. Properties in hdfs-site.xml override properties in
-// core-site.xml.
+// core-site.xml, unless those are final.
 type Conf map[string]string
 
 // ReadConf reads the configuration files in a directory. Each of them may be missing.
 func ReadConf(dir string) (Conf, error) {
-	conf := Conf{}
+	conf, final := Conf{}, make(map[string]bool)
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		all, err := hadoopconf.Read(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
 		}
-		var doc struct {
-			XMLName    xml.Name `xml:"configuration"`
-			Properties []struct {
-				Name  string `xml:"name"`
-				Value string `xml:"value"`
-			} `xml:"property"`
-		}
-		if err := xml.Unmarshal(text, &doc); err != nil {
-			return nil, fmt.Errorf("configuration of Hadoop: %s: %w", filepath.Join(dir, name), err)
-		}
-		for _, p := range doc.Properties {
-			conf[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+		for _, p := range all {
+			if !final[p.Name] {
+				conf[p.Name], final[p.Name] = strings.TrimSpace(p.Value), p.Final
+			}
 		}
 	}
 	return conf, nil
@@ -67,30 +58,12 @@ func DefaultFS() (string, error) {
 	return conf.get("fs.defaultFS"), err
 }
 
-var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
-
-// maxExpansions is Hadoop's own limit of variables in one value.
-const maxExpansions = 20
-
-// get returns a property's value, with ${other.property} and ${env.NAME} replaced.
+// get returns a property's value, with variables replaced.
 func (c Conf) get(name string) string {
-	value := c[name]
-	for range maxExpansions {
-		at := variable.FindStringIndex(value)
-		if at == nil {
-			break
-		}
-		inner := value[at[0]+2 : at[1]-1]
-		replacement, found := c[inner]
-		if env, ok := strings.CutPrefix(inner, "env."); ok {
-			replacement, found = os.LookupEnv(env)
-		}
-		if !found {
-			break
-		}
-		value = value[:at[0]] + replacement + value[at[1]:]
-	}
-	return value
+	return hadoopconf.Expand(c[name], func(name string) (string, bool) {
+		value, found := c[name]
+		return value, found
+	})
 }
 
 func (c Conf) list(name string) []string {
