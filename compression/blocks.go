@@ -28,6 +28,13 @@ const (
 	lz4Content    = hadoopBuffer - hadoopBuffer/255 - 16
 )
 
+// The first bytes of files in the codecs' own formats, read as lengths. In LZ4's, the next length is above MaxBlock; that
+// of Snappy is negative. So neither can begin Hadoop's blocks.
+const (
+	lz4Frame    = 0x04224D18
+	snappyFrame = 0xFF060000
+)
+
 // blocks decodes Hadoop's blocks.
 type blocks struct {
 	unpack  func(dst, chunk []byte, limit int) ([]byte, error) // reuses dst; content of at most limit bytes
@@ -77,6 +84,9 @@ func (b *blocks) next() error {
 	if err != nil {
 		return truncated(err)
 	}
+	if b.left == lz4Frame && n > MaxBlock {
+		return fmt.Errorf("%w: it has LZ4's own frames, as of the command lz4: unpack it", ErrFormat)
+	}
 	if n == 0 || n > MaxBlock {
 		return fmt.Errorf("a chunk of %d bytes: want 1 to %d", n, MaxBlock)
 	}
@@ -102,6 +112,9 @@ func (b *blocks) number(of string) (int64, error) {
 		return 0, err
 	}
 	n := int32(binary.BigEndian.Uint32(head[:]))
+	if uint32(n) == snappyFrame {
+		return 0, fmt.Errorf("%w: it has Snappy's own frames, as of the command snzip: unpack it", ErrFormat)
+	}
 	if n < 0 {
 		return 0, fmt.Errorf("the length of a %s is %d", of, n)
 	}

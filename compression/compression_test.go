@@ -130,6 +130,21 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestForeignFrames: files of the commands lz4 and snzip are no blocks of Hadoop.
+func TestForeignFrames(t *testing.T) {
+	for name, file := range map[string]string{
+		"lz4":    "\x04\x22\x4d\x18\x64\x40\xa7\x05\x00\x00\x80text\n",
+		"snappy": "\xff\x06\x00\x00sNaPpY\x01\x09\x00\x00\x00\x00\x00\x00text\n",
+	} {
+		c, _ := Named(name)
+		r := c.NewReader()
+		if _, err := unpacked(r, []byte(file)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "own frames") {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.Close()
+	}
+}
+
 // TestReadError: an error of reading the file is returned as it is.
 func TestReadError(t *testing.T) {
 	broken := errors.New("disk")

@@ -60,6 +60,8 @@ func embeddedCluster(_ context.Context, sub *wire.Submission, shown bool) (*clus
 type embeddedLogs struct{ *embedded.Cluster }
 
 func (e embeddedLogs) open(ctx context.Context, id wire.AttemptID, stream string, part ui.Part) (*ui.Log, error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done() // or the job tracker counts a reader of histories for as long as the caller runs
 	some, err := e.Attempts(ctx, core.Caller{}, id.Task.Job, wire.AttemptID{Task: id.Task})
 	if err != nil {
 		return nil, err

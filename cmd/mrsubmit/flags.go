@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/client"
@@ -55,6 +56,9 @@ func flagError(set *flag.FlagSet, err error) error {
 	}
 	var known []string
 	set.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	if len(name) > 1 && name[0] == 'D' && slices.Contains(known, "D") {
+		return usagef("unknown flag -%s: write -D %s=VALUE, with a blank", name, name[1:])
+	}
 	return usagef("unknown flag -%s%s", name, spelling.DidYouMean("-", name, known))
 }
 

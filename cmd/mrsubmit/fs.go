@@ -50,7 +50,7 @@ func (t *tool) generic(set *flag.FlagSet, args []string) ([]string, error) {
 		own = 1
 	case args[0] == "-fs":
 		own = min(2, len(args))
-	case slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
+	case len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
 		return nil, flag.ErrHelp
 	case slices.Contains([]string{"-D", "-conf", "-jt", "-files", "-libjars", "-archives"}, args[0]):
 		return nil, usagef("option %s of hadoop fs is not supported", args[0])

@@ -49,6 +49,10 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop fs -cat in", 0, "b a\n", ""},
 		{"hadoop dfs -fs file:/// -D a=b -ls -C in", 0, "in\n", ""},
 		{"hdfs dfs -test -e none", 1, "", ""},
+		{"hadoop fs -help ls cat", 0, "Usage: hadoop fs -ls [-C]…list files…Usage: hadoop fs -cat", ""},
+		{"hadoop fs -usage -rm", 0, "Usage: hadoop fs -rm [-f]", ""},
+		{"hadoop fs -help", 0, "Usage: hadoop fs COMMAND…-ls", ""},
+		{"hadoop fs -help setrep", 255, "", "-setrep: hadoop fs does not have this command of Hadoop"},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
 		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: configuration of Hadoop: open none.xml"},
@@ -90,6 +94,24 @@ func TestHadoopPrograms(t *testing.T) {
 	code, _, stderr = answered(t, nil, "hadoop", "jar", "tools.jar", streamingClass, "-input", "in", "-output", "out2", "-mapper", "cat")
 	if code != 0 {
 		t.Errorf("a jar with Streaming's main class: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestHadoopLogs: the logs of more attempts are saved than the job tracker serves histories at a time.
+func TestHadoopLogs(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "in", strings.Repeat("b a\n", 10))
+	properties := []string{"mapreduce.input.fileinputformat.split.maxsize=4", "mapreduce.map.maxattempts=1", "mapreduce.map.failures.maxpercent=60"}
+	args := []string{"streaming"}
+	for _, p := range properties {
+		args = append(args, "-D", p)
+	}
+	args = append(args, "-input", "in", "-output", "out", "-mapper", "false")
+	code, _, stderr := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "mapred", args...)
+	saved, err := filepath.Glob("logs/userlogs/application_*/attempt_*/stderr")
+	if code != 1 || err != nil || len(saved) < 6 || strings.Contains(stderr, "are not saved") {
+		t.Errorf("exit code %d, saved %v, %v: %s", code, saved, err, stderr)
 	}
 }
 

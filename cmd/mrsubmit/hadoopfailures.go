@@ -25,6 +25,8 @@ type failures interface {
 
 // failed lists the failed attempts of a job of an embedded cluster.
 func (e embeddedLogs) failed(ctx context.Context, id wire.JobID) (list []hadooplog.Attempt, err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done() // see open
 	after := wire.AttemptID{}
 	for {
 		page, err := e.Attempts(ctx, core.Caller{}, id, after)

@@ -184,6 +184,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"fs", "-fs=file:///", "-ls", "-d", "/"}, 0, 0, "drwx", ""},
 		{[]string{"run"}, 0, 2, "", "no job is named"},
 		{[]string{"run", "-pace", "x"}, 0, 2, "", "unknown flag -pace; see mrsubmit run -h"},
+		{[]string{"run", "-Dmapred.reduce.tasks=2", "x"}, 0, 2, "", "unknown flag -Dmapred.reduce.tasks: write -D mapred.reduce.tasks=VALUE, with a blank"},
 		{[]string{"run", "-D", "x", exe}, 0, 2, "", "want NAME=VALUE"},
 		{[]string{"run", "-D", "=x", exe}, 0, 2, "", "want NAME=VALUE"},
 		{[]string{"run", "-jobtracker", "h", exe}, 0, 2, "", `address "h" of a job tracker`},

@@ -1,29 +1,28 @@
 package hdfs
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/internal/hadoopconf"
 )
 
 // Conf is Hadoop's configuration. Properties in hdfs-site.xml override properties in
-// core-site.xml.
+// core-site.xml, unless those are final.
 type Conf map[string]string
 
 // ReadConf reads the configuration files in a directory. Each of them may be missing.
 func ReadConf(dir string) (Conf, error) {
-	conf := Conf{}
+	conf, final := Conf{}, make(map[string]bool)
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
-		if err := conf.Add(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := conf.add(filepath.Join(dir, name), final); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -31,23 +30,17 @@ func ReadConf(dir string) (Conf, error) {
 }
 
 // Add reads a file of properties, which override others.
-func (c Conf) Add(name string) error {
-	text, err := os.ReadFile(name)
+func (c Conf) Add(name string) error { return c.add(name, make(map[string]bool)) }
+
+func (c Conf) add(name string, final map[string]bool) error {
+	all, err := hadoopconf.Read(name)
 	if err != nil {
 		return fmt.Errorf("configuration of Hadoop: %w", err)
 	}
-	var doc struct {
-		XMLName    xml.Name `xml:"configuration"`
-		Properties []struct {
-			Name  string `xml:"name"`
-			Value string `xml:"value"`
-		} `xml:"property"`
-	}
-	if err := xml.Unmarshal(text, &doc); err != nil {
-		return fmt.Errorf("configuration of Hadoop: %s: %w", name, err)
-	}
-	for _, p := range doc.Properties {
-		c[strings.TrimSpace(p.Name)] = strings.TrimSpace(p.Value)
+	for _, p := range all {
+		if !final[p.Name] {
+			c[p.Name], final[p.Name] = strings.TrimSpace(p.Value), p.Final
+		}
 	}
 	return nil
 }
@@ -72,30 +65,12 @@ func DefaultFS() (string, error) {
 	return conf.get("fs.defaultFS"), err
 }
 
-var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
-
-// maxExpansions is Hadoop's own limit of variables in one value.
-const maxExpansions = 20
-
-// get returns a property's value, with ${other.property} and ${env.NAME} replaced.
+// get returns a property's value, with variables replaced.
 func (c Conf) get(name string) string {
-	value := c[name]
-	for range maxExpansions {
-		at := variable.FindStringIndex(value)
-		if at == nil {
-			break
-		}
-		inner := value[at[0]+2 : at[1]-1]
-		replacement, found := c[inner]
-		if env, ok := strings.CutPrefix(inner, "env."); ok {
-			replacement, found = os.LookupEnv(env)
-		}
-		if !found {
-			break
-		}
-		value = value[:at[0]] + replacement + value[at[1]:]
-	}
-	return value
+	return hadoopconf.Expand(c[name], func(name string) (string, bool) {
+		value, found := c[name]
+		return value, found
+	})
 }
 
 func (c Conf) list(name string) []string {

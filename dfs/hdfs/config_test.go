@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,7 +17,8 @@ func conf(t *testing.T, core, site string) Conf {
 		body := new(strings.Builder)
 		for line := range strings.Lines(text) {
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-				body.WriteString("<property><name> " + name + "</name><value>" + value + "\n</value><final>true</final></property>")
+				name, final := strings.CutPrefix(name, "!")
+				fmt.Fprintf(body, "<property><name> %s</name><value>%s\n</value><final>%v</final></property>", name, value, final)
 			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(`<?xml version="1.0"?><configuration>`+body.String()+`</configuration>`), 0o666); err != nil {
@@ -37,16 +39,18 @@ func TestNameNodesOfAuthorities(t *testing.T) {
 	c := conf(t, `
 		fs.defaultFS=hdfs://one/user
 		domain=example.org
-		dfs.namenode.rpc-address.two=overridden:1`, `
+		dfs.namenode.rpc-address.two=overridden:1
+		!dfs.namenode.rpc-address.four=h5:1`, `
 		dfs.nameservices=one, two,three
 		dfs.ha.namenodes.one=a, b
 		dfs.namenode.rpc-address.one.a=h1.${domain}:9000
 		dfs.namenode.rpc-address.one.b=${env.QUERN_TEST_HOST}
 		dfs.namenode.rpc-address.two=h3:9001
+		dfs.namenode.rpc-address.four=overriding:1
 		dfs.ha.namenodes.three=x
 		dfs.namenode.rpc-address=h4:1`)
 	for authority, want := range map[string]string{
-		"": "h1.example.org:9000 h9:8020", "one": "h1.example.org:9000 h9:8020", "two": "h3:9001",
+		"": "h1.example.org:9000 h9:8020", "one": "h1.example.org:9000 h9:8020", "two": "h3:9001", "four": "h5:1",
 		"h7": "h7:8020", "h7:1234": "h7:1234", "one:1": "one:1", "three": "error",
 	} {
 		got, err := c.nameNodes(authority)

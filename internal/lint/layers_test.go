@@ -39,7 +39,7 @@ func layers() [][]string {
 		{"scheduler/...", "locality"},
 		{"archive", "audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile", "avrofile/..."},
 		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
-		{"internal/failingfile", "internal/membound", "internal/spelling", "internal/javatext", "internal/shelltable"},
+		{"internal/failingfile", "internal/membound", "internal/spelling", "internal/javatext", "internal/shelltable", "internal/hadoopconf"},
 	}
 }
 

@@ -2,10 +2,8 @@ package streaming
 
 import (
 	"cmp"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/archive"
+	"github.com/quernmr/quern/internal/hadoopconf"
 	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 )
@@ -131,12 +130,16 @@ type parser struct {
 	dir     string
 	reduces string // -numReduceTasks
 	shipped map[string]string
+
+	configured map[string]string // properties of -conf, by their current names
+	final      map[string]string // the files that declare properties final
 }
 
 // Parse parses a command line of Hadoop Streaming without the jar. Relative paths are below dir.
 func Parse(args []string, dir string) (*Command, error) {
 	job := &Job{Files: make(map[string]string), Archives: make(map[string]Archive), Properties: make(map[string]string)}
-	p := &parser{Command: Command{Job: job}, dir: dir, shipped: make(map[string]string)}
+	p := &parser{Command: Command{Job: job}, dir: dir, shipped: make(map[string]string),
+		configured: make(map[string]string), final: make(map[string]string)}
 	if len(args) == 0 {
 		return nil, errors.New("no option is given: give -input, -output, -mapper and -reducer")
 	}
@@ -218,29 +221,46 @@ func (p *parser) set(name, value string) {
 	p.Job.Properties[name] = value
 }
 
-// configuration is -conf: a file of Hadoop's properties.
+// configuration is -conf: a file of Hadoop's properties. A later file wins, except over final properties.
 func (p *parser) configuration(name string) error {
-	f, err := os.Open(p.local(name))
+	all, err := hadoopconf.Read(p.local(name))
 	if err != nil {
 		return fmt.Errorf("-conf: %w", err)
 	}
-	defer f.Close()
-	var file struct {
-		Properties []struct {
-			Name  string `xml:"name"`
-			Value string `xml:"value"`
-		} `xml:"property"`
-	}
-	const most = 16 << 20
-	if err := xml.NewDecoder(io.LimitReader(f, most)).Decode(&file); err != nil {
-		return fmt.Errorf("-conf %s: %w", name, err)
-	}
-	for _, property := range file.Properties {
-		if name := strings.TrimSpace(property.Name); name != "" {
-			p.set(name, property.Value)
+	for _, c := range all {
+		if c.Name == "" {
+			continue
+		}
+		c.Name = property.CurrentName(c.Name)
+		if file := p.final[c.Name]; file != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("property %s of %s has no effect: it is final in %s", c.Name, name, file))
+			continue
+		}
+		p.configured[c.Name] = c.Value
+		if c.Final {
+			p.final[c.Name] = name
 		}
 	}
 	return nil
+}
+
+// resolve adds the properties of -conf that -D has not set, and replaces variables.
+func (p *parser) resolve() {
+	given := make(map[string]string) // by their current names
+	for name, value := range p.Job.Properties {
+		given[property.CurrentName(name)] = value
+	}
+	for name, value := range p.configured {
+		if _, ok := given[name]; !ok {
+			given[name], p.Job.Properties[name] = value, value
+		}
+	}
+	for name, value := range p.Job.Properties {
+		p.Job.Properties[name] = hadoopconf.Expand(value, func(name string) (string, bool) {
+			value, ok := given[property.CurrentName(name)]
+			return value, ok
+		})
+	}
 }
 
 // variables is -cmdenv: blanks separate variables.
@@ -348,6 +368,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 // finish checks the options together and resolves classes.
 func (p *parser) finish() (err error) {
 	j := p.Job
+	p.resolve()
 	if p.reduces != "" {
 		p.set(property.Reduces, p.reduces)
 	}

@@ -1,6 +1,10 @@
 package streaming
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -72,6 +76,45 @@ func TestUnused(t *testing.T) {
 		_, warnings, err := command.Job.Submission(nil, "/dir")
 		if got := strings.Join(warnings, "\n"); err != nil || got != want {
 			t.Errorf("%s: %v, %q; want %q", options, err, got, want)
+		}
+	}
+}
+
+// TestConfiguration: -D wins over files wherever it is, later files win over earlier ones except over final properties,
+// and variables stand for properties under all their names.
+func TestConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.xml": `<configuration>
+			<property><name>package</name><value>org.apache</value></property>
+			<property><name>mapred.output.compression.codec</name><value>${package}.GzipCodec</value></property>
+			<property><name>mapred.reduce.tasks</name><value>3</value><final>true</final></property>
+			<property><name>io.sort.mb</name><value>64</value></property></configuration>`,
+		"b.xml": `<configuration>
+			<property><name>mapreduce.job.reduces</name><value>4</value></property>
+			<property><name>mapreduce.task.io.sort.mb</name><value>${mapred.reduce.tasks}2</value></property></configuration>`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	codec, reduces, memory := "mapreduce.output.fileoutputformat.compress.codec", "mapreduce.job.reduces", "mapreduce.task.io.sort.mb"
+	for options, want := range map[string]struct {
+		properties map[string]string
+		notes      []string
+	}{
+		"-conf a.xml":                              {map[string]string{"package": "org.apache", codec: "org.apache.GzipCodec", reduces: "3", memory: "64"}, nil},
+		"-D package=com -conf a.xml":               {map[string]string{"package": "com", codec: "com.GzipCodec", reduces: "3", memory: "64"}, nil},
+		"-D mapreduce.job.reduces=5 -conf b.xml":   {map[string]string{reduces: "5", memory: "52"}, nil},
+		"-conf b.xml -D mapred.reduce.tasks=5":     {map[string]string{"mapred.reduce.tasks": "5", memory: "52"}, nil},
+		"-conf a.xml -conf b.xml -D package=${no}": {map[string]string{"package": "${no}", codec: "${no}.GzipCodec", reduces: "3", memory: "32"}, []string{"property mapreduce.job.reduces of b.xml has no effect: it is final in a.xml"}},
+	} {
+		command, err := Parse(append(strings.Fields(options), "-input", "in", "-output", "out", "-mapper", "cat"), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := command.Job.Properties; !maps.Equal(got, want.properties) || !slices.Equal(command.Notes, want.notes) {
+			t.Errorf("%s: %q, %q\nwant %q", options, got, command.Notes, want)
 		}
 	}
 }

@@ -112,6 +112,9 @@ func (s *Shell) Run(ctx context.Context, args []string) (code int, err error) {
 	}
 	name, args := args[0], args[1:]
 	c := find(name)
+	if c == nil && (name == "-help" || name == "-usage") {
+		return s.help(args)
+	}
 	if c == nil {
 		return s.unknown(name), nil
 	}
@@ -139,6 +142,24 @@ func (s *Shell) Run(ctx context.Context, args []string) (code int, err error) {
 		return exitFailed, nil
 	}
 	return r.code, nil
+}
+
+// help prints the usage of commands, with or without dashes; of all if none is named.
+func (s *Shell) help(names []string) (code int, err error) {
+	if len(names) == 0 {
+		_, err = fmt.Fprintf(s.Stdout, "Usage: %s COMMAND\n%s", s.Program, Usage())
+		return exitDone, err
+	}
+	for _, name := range names {
+		c := find("-" + strings.TrimPrefix(name, "-"))
+		if c == nil {
+			return s.unknown("-" + strings.TrimPrefix(name, "-")), nil
+		}
+		if _, err = fmt.Fprintf(s.Stdout, "Usage: %s\n  %s\n", c.line(s.Program), c.summary); err != nil {
+			return exitFailed, err
+		}
+	}
+	return exitDone, nil
 }
 
 // find returns the command with a name like "-ls", or nil.

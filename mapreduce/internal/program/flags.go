@@ -49,12 +49,15 @@ func newJobFlags(set *flag.FlagSet, caller string) (*jobFlags, error) {
 func (f *jobFlags) parse(args []string) error {
 	f.parsed = true
 	if err := f.set.Parse(args); err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -D"); ok {
+			fmt.Fprintf(f.set.Output(), "write -D %s=VALUE, with a blank\n", name)
+		}
 		return err
 	}
 	if f.set.NArg() == 0 {
 		return nil
 	}
-	err := fmt.Errorf("unexpected argument %q: give input with -input, parameters with flags", f.set.Arg(0))
+	err := fmt.Errorf("unexpected argument %q: give the input with -input, the output with -output, parameters with flags", f.set.Arg(0))
 	fmt.Fprintln(f.set.Output(), err)
 	f.set.Usage()
 	return err

@@ -89,6 +89,11 @@ func TestWorkerRestoresFlags(t *testing.T) {
 	if err := unknown.flags.parse([]string{"-help"}); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("error %v", err)
 	}
+	var messages strings.Builder
+	unknown.flags.set.SetOutput(&messages)
+	if err := unknown.flags.parse([]string{"-Dmapred.reduce.tasks=2"}); err == nil || !strings.Contains(messages.String(), "write -D mapred.reduce.tasks=VALUE") {
+		t.Errorf("error %v: %s", err, &messages)
+	}
 }
 
 // TestInputList: how -input is split into paths.
