@@ -217,7 +217,7 @@ func TestNestedMismatch(t *testing.T) {
 	}
 }
 
-// TestNestedParts: a Date that would be written without its type, and elements whose nil would be lost, are refused.
+// TestNestedParts: a Date that would be written without its type, and elements that may be nil without their level, are refused.
 func TestNestedParts(t *testing.T) {
 	type list struct{ Days []Date }
 	type inner struct{ Day Date }
