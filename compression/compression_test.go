@@ -96,6 +96,31 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// TestEmptyReads: reads of no bytes return, and lose nothing.
+func TestEmptyReads(t *testing.T) {
+	forEach(t, func(t *testing.T, c *Codec) {
+		content := text(100_000, 1)
+		r := c.NewReader()
+		defer r.Close()
+		r.Reset(bytes.NewReader(packed(c, content)), Whole)
+		var got []byte
+		for part := make([]byte, 999); ; {
+			if n, err := r.Read(nil); n != 0 || err != nil && err != io.EOF {
+				t.Fatal(n, err)
+			}
+			n, err := r.Read(part)
+			if got = append(got, part[:n]...); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(got, content) {
+			t.Errorf("%d bytes of %d", len(got), len(content))
+		}
+	})
+}
+
 // TestTruncated: a file that ends too early is an error, wherever it ends.
 func TestTruncated(t *testing.T) {
 	forEach(t, func(t *testing.T, c *Codec) {

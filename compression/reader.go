@@ -110,7 +110,7 @@ func (r *Reader) Reset(raw io.Reader, p Piece) {
 // Read returns io.EOF at the end of the content. Where the content ends before it should, the error
 // is an [Error] with ErrTruncated.
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.err != nil {
+	if r.err != nil || len(p) == 0 {
 		return 0, r.err
 	}
 	n, err := r.decoder.Read(p)

@@ -27,6 +27,7 @@ type Rows struct {
 	node   *Node
 	leaves []leaf // by column; nil if the node has it not
 	left   int64  // rows
+	taken  int64  // values
 }
 
 // leaf is a column with its levels.
@@ -63,6 +64,9 @@ func (r *Rows) open(group int, n *Node) (err error) {
 	}
 	return nil
 }
+
+// Taken returns how many values the rows so far have had, with nulls, in all columns.
+func (r *Rows) Taken() int64 { return r.taken }
 
 // each calls do for the columns of a node until it returns an error.
 func (r *Rows) each(n *Node, do func(leaf) error) error {
@@ -188,9 +192,14 @@ func (r *Rows) skip(n *Node, rep, def uint8) error {
 		if err := check(l, rep, def); err != nil {
 			return err
 		}
-		l.take()
+		r.take(l)
 		return nil
 	})
+}
+
+func (r *Rows) take(l leaf) any {
+	r.taken++
+	return l.take()
 }
 
 // check refuses a column if its next value has other levels than the values before it say.
@@ -215,7 +224,7 @@ func (r *Rows) one(n *Node, rep uint8) (any, error) {
 		if err := check(l, rep, n.maxDef); err != nil {
 			return nil, err
 		}
-		return l.take(), nil
+		return r.take(l), nil
 	case List:
 		return r.list(n, rep)
 	case Map:

@@ -23,7 +23,8 @@ type field struct {
 	pointer  bool
 	optional bool
 	date     bool
-	scale    int // of a decimal; -1: no decimal
+	list     bool // its tag has list
+	scale    int  // of a decimal; -1: no decimal
 	unit     string
 }
 
@@ -80,7 +81,7 @@ func fieldsOf(row reflect.Type) (all []field, err error) {
 var units = map[string]string{"": "MILLIS", "millisecond": "MILLIS", "microsecond": "MICROS", "nanosecond": "NANOS"}
 
 // writerOptions are options that only the writer of files needs.
-var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true, "list": true}
+var writerOptions = map[string]bool{"snappy": true, "gzip": true, "brotli": true, "zstd": true, "lz4": true, "uncompressed": true, "plain": true, "dict": true, "delta": true, "split": true, "string": true, "enum": true}
 
 func (f *field) setOption(option string) error {
 	name, argument, _ := strings.Cut(strings.TrimSuffix(option, ")"), "(")
@@ -89,6 +90,8 @@ func (f *field) setOption(option string) error {
 		f.optional = true
 	case "date":
 		f.date = true
+	case "list":
+		f.list = true
 	case "timestamp":
 		unit, ok := units[argument]
 		if !ok {

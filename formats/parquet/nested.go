@@ -18,8 +18,13 @@ type nested struct {
 	node   *parquetfile.Node // with the columns that the field has
 	put    put
 	rows   *parquetfile.Rows
-	values []any
+	read   []any // rows that were read ahead
+	next   int   // of them, that no batch has had
+	values []any // of the batch
 }
+
+// batchValues ends a batch, since nulls in lists take memory, but no bytes of the file.
+const batchValues = 1 << 20
 
 // put sets the memory at an address to a value.
 type put func(at unsafe.Pointer, v any) error
@@ -71,19 +76,28 @@ func find(n *parquetfile.Node, name string) (*parquetfile.Node, error) {
 
 func (s *nested) open(f *parquetfile.File, group int) (bool, error) {
 	var err error
+	s.read, s.next = s.read[:0], 0
 	s.rows, err = f.ReadRows(group, s.node)
 	return true, err
 }
 
-func (s *nested) load(n int) error {
-	s.values = s.values[:0]
-	for range n {
-		v, err := s.rows.Next()
-		if err != nil {
-			return err
+func (s *nested) ahead(n int) (int, error) {
+	if s.next == len(s.read) {
+		s.read, s.next = s.read[:0], 0
+		for most := s.rows.Taken() + batchValues; len(s.read) < n && s.rows.Taken() < most; {
+			v, err := s.rows.Next()
+			if err != nil {
+				return 0, err
+			}
+			s.read = append(s.read, v)
 		}
-		s.values = append(s.values, v)
 	}
+	return min(n, len(s.read)-s.next), nil
+}
+
+func (s *nested) load(n int) error {
+	s.values = s.read[s.next : s.next+n]
+	s.next += n
 	return nil
 }
 

@@ -217,25 +217,81 @@ func TestNestedMismatch(t *testing.T) {
 	}
 }
 
-// TestNestedDates: a Date that would be written without its type is refused.
-func TestNestedDates(t *testing.T) {
+// TestNestedParts: a Date that would be written without its type, and elements that may be nil without their level, are refused.
+func TestNestedParts(t *testing.T) {
 	type list struct{ Days []Date }
 	type inner struct{ Day Date }
 	type group struct{ Inner []inner }
+	type pointers struct{ Inner []*inner }
+	type deep struct {
+		Values [][]*int64 `parquet:",list"`
+	}
+	type nullable struct {
+		Values []*int64 `parquet:",list"`
+	}
 	type itself struct {
 		Day  Date `parquet:",date"`
 		Next []itself
 	}
 	for of, want := range map[reflect.Type]string{
-		reflect.TypeFor[list]():  "field list.Days has elements of type Date",
-		reflect.TypeFor[group](): "field inner.Day needs date in its tag",
-		reflect.TypeFor[house](): "",
+		reflect.TypeFor[list]():     "field list.Days has elements of type Date",
+		reflect.TypeFor[group]():    "field inner.Day needs date in its tag",
+		reflect.TypeFor[pointers](): "field pointers.Inner has elements that may be nil",
+		reflect.TypeFor[deep]():     "field deep.Values has elements that may be nil",
+		reflect.TypeFor[nullable](): "",
+		reflect.TypeFor[house]():    "",
 	} {
 		if _, err := schemaOf(of); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", of, err, want)
 		}
 	}
-	if err := checkDates(reflect.TypeFor[itself](), 0); err == nil || !strings.Contains(err.Error(), "contains itself") {
+	if err := checkParts(reflect.TypeFor[itself](), 0); err == nil || !strings.Contains(err.Error(), "contains itself") {
 		t.Error(err)
+	}
+}
+
+// TestLargeRows: a batch ends when its rows have many values, in whatever columns, and all rows are read once.
+func TestLargeRows(t *testing.T) {
+	type row struct {
+		N     int64
+		Nulls []*int64 `parquet:",list"`
+		Other []int32
+	}
+	var want []row
+	for i := range 40 {
+		r := row{N: int64(i), Nulls: make([]*int64, 1)}
+		if i%5 == 0 {
+			r.Nulls = make([]*int64, batchValues/3)
+		}
+		if i%7 == 0 {
+			r.Other = make([]int32, batchValues/2)
+		}
+		want = append(want, r)
+	}
+	file := written(t, want, len(want))
+	f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := bind(f, reflect.TypeFor[row](), Filter{})
+	if err == nil {
+		_, err = begin(f, 0, sources)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ahead(sources, len(want)); n != 8 || err != nil { // up to the second row with many Other
+		t.Errorf("a batch of %d rows, %v, want 8", n, err)
+	}
+	n := 0
+	_, err = scan(f, Filter{}, 0, math.MaxInt64, func(got row) bool {
+		if got.N != want[n].N || len(got.Nulls) != len(want[n].Nulls) || len(got.Other) != len(want[n].Other) {
+			t.Errorf("row %d: row %d with %d and %d elements", n, got.N, len(got.Nulls), len(got.Other))
+		}
+		n++
+		return true
+	})
+	if n != len(want) || err != nil {
+		t.Errorf("%d rows of %d, %v", n, len(want), err)
 	}
 }

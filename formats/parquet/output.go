@@ -21,8 +21,8 @@ type Format[K, V, T any] struct{ row func(K, V) T }
 
 // Output returns the format of Parquet files with one row for each record of a result. Fields of T are columns, as for
 // [Input]; in addition, uint8 to uint64 and fields with decimal in their tag have a precision. Pointers and fields with
-// optional in their tag are columns that may be null: nil, or the field's zero value. time.Time is written in
-// nanoseconds, unless its tag has another unit, or date.
+// optional in their tag are columns that may be null: nil, or the field's zero value. A slice of pointers needs list in
+// its tag. time.Time is written in nanoseconds, unless its tag has another unit, or date.
 func Output[K, V, T any](row func(key K, value V) T) *Format[K, V, T] { return &Format[K, V, T]{row} }
 
 func (*Format[K, V, T]) Name() string { return Name }
@@ -74,7 +74,7 @@ func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
 			err = fmt.Errorf("struct %s as rows of a Parquet file: %v", row, p)
 		}
 	}()
-	if err := checkDates(row, 0); err != nil {
+	if err := checkParts(row, 0); err != nil {
 		return nil, err
 	}
 	fields, err := fieldsOf(row)
@@ -97,8 +97,8 @@ func schemaOf(row reflect.Type) (schema *parquet.Schema, err error) {
 // maxNested is the depth of structs in structs that is written.
 const maxNested = 30
 
-// checkDates refuses a Date below a list, map or struct that the library would write as a number.
-func checkDates(row reflect.Type, depth int) error {
+// checkParts refuses parts of fields that the library would write wrongly: a Date as a number, and nil without its level.
+func checkParts(row reflect.Type, depth int) error {
 	if depth > maxNested {
 		return mismatched("struct %s contains itself, or structs nested more than %d times", row, maxNested)
 	}
@@ -120,10 +120,12 @@ func checkDates(row reflect.Type, depth int) error {
 		}
 		for n, part := range parts {
 			switch {
+			case part.Kind() == reflect.Slice && part.Elem().Kind() == reflect.Pointer && (n > 0 || !f.list):
+				return mismatched("field %s has elements that may be nil, which files keep only in a field with list in its tag", f.title)
 			case n > 0 && part == dateType:
 				return mismatched("field %s has elements of type Date, which only structs have in files", f.title)
 			case part.Kind() == reflect.Struct && part != timeType:
-				if err := checkDates(part, depth+1); err != nil {
+				if err := checkParts(part, depth+1); err != nil {
 					return err
 				}
 			}

@@ -29,6 +29,9 @@ func (r rows) at(i int, offset uintptr) unsafe.Pointer {
 type source interface {
 	// open begins with a row group. It returns false if the bounds of its values tell that no row is wanted.
 	open(f *parquetfile.File, group int) (bool, error)
+	// ahead returns how many of the next n rows a batch may have, at least one.
+	ahead(n int) (int, error)
+	// load begins a batch of n rows.
 	load(n int) error
 	// test clears keep for each row that the filter refuses.
 	test(keep []bool)
@@ -57,8 +60,10 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 			continue
 		}
 		read++
-		for first := int64(0); first < f.Groups[g].Rows; first += batch {
-			n := int(min(batch, f.Groups[g].Rows-first))
+		for first, n := int64(0), 0; first < f.Groups[g].Rows; first += int64(n) {
+			if n, err = ahead(sources, int(min(batch, f.Groups[g].Rows-first))); err != nil {
+				return read, err
+			}
 			r := rows{first: unsafe.Pointer(unsafe.SliceData(all)), stride: unsafe.Sizeof(all[0]), n: n}
 			if err := fill(sources, r, keep[:n], first); err != nil {
 				return read, err
@@ -83,6 +88,16 @@ func begin(f *parquetfile.File, group int, sources []source) (wanted bool, err e
 		wanted = wanted && some
 	}
 	return wanted, nil
+}
+
+// ahead returns how many of the next n rows are a batch.
+func ahead(sources []source, n int) (_ int, err error) {
+	for _, s := range sources {
+		if n, err = s.ahead(n); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // fill fills rows, and tells which of them are wanted.
@@ -213,6 +228,8 @@ func (s *typed[V]) open(f *parquetfile.File, group int) (bool, error) {
 	s.reader, err = parquetfile.ReadColumn[V](f, group, s.index)
 	return true, err
 }
+
+func (s *typed[V]) ahead(n int) (int, error) { return n, nil }
 
 func (s *typed[V]) load(n int) (err error) {
 	s.n = n

@@ -25,8 +25,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 
+	"github.com/quernmr/quern/formats/internal/setting"
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/sequencefile"
 	"github.com/quernmr/quern/sequencefile/writable"
@@ -72,7 +72,7 @@ func decode[K, V any](key writable.Class[K], value writable.Class[V], r sequence
 // records yields the encoded records of a split.
 func records(s mapreduce.Split, file io.ReaderAt, keyClass, valueClass string) iter.Seq2[sequencefile.Record, error] {
 	return func(yield func(sequencefile.Record, error) bool) {
-		r, err := sequencefile.NewReader(file, s.Size, sequencefile.Limits{MaxRecord: int(number(s.Property(maxRecord))), MaxRatio: number(s.Property(maxRatio))})
+		r, err := open(s, file)
 		if err != nil {
 			yield(sequencefile.Record{}, bad(err))
 			return
@@ -98,10 +98,17 @@ func bad(err error) error {
 	return err
 }
 
-// number returns a property's value; 0, which means the default, if there is none.
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
+// open opens a file with the job's limits.
+func open(s mapreduce.Split, file io.ReaderAt) (*sequencefile.Reader, error) {
+	record, err := setting.Number(s.Property, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	ratio, err := setting.Number(s.Property, maxRatio)
+	if err != nil {
+		return nil, err
+	}
+	return sequencefile.NewReader(file, s.Size, sequencefile.Limits{MaxRecord: int(record), MaxRatio: ratio})
 }
 
 // Format writes SequenceFiles; see [Output].
