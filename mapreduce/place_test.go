@@ -155,6 +155,43 @@ func TestWhole(t *testing.T) {
 	wantFailure(t, mapreduce.Sort(wrong).Job("wrong"), nil, "input format lines: Whole is for inputs of NewInput")
 }
 
+// TestKeyInCombiners: errors and panics of code that combines map output name the key, also in a join.
+func TestKeyInCombiners(t *testing.T) {
+	words := func() *mapreduce.Pairs[string, string] {
+		return mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, string)) error {
+			emit("a\ta", line)
+			emit("b", line)
+			return nil
+		})
+	}
+	odd := func(a, b string) string { panic("odd") }
+	group := func(fail func() error) *mapreduce.Pairs[string, string] {
+		return words().CombineGroup(func(_ *mapreduce.Task, k string, _ iter.Seq[string], _ func(string)) error {
+			if k != "b" {
+				return nil
+			}
+			return fail()
+		})
+	}
+	join := func(_ *mapreduce.Task, _ string, _, _ iter.Seq[string], _ func(string, string)) error { return nil }
+	for name, c := range map[string]struct {
+		result *mapreduce.Result[string, string]
+		want   string
+	}{
+		"fold":        {mapreduce.Fold(words(), odd), `combine the values of key "a\ta": panic: odd`},
+		"combine":     {mapreduce.Sort(words().Combine(odd)), `combine the values of key "a\ta": panic: odd`},
+		"group":       {mapreduce.Sort(group(func() error { panic("odd") })), `combine the values of key "b": panic: odd`},
+		"group error": {mapreduce.Sort(group(func() error { return errors.New("odd") })), `combine the values of key "b": odd`},
+		"join":        {mapreduce.Join(words(), group(func() error { panic("odd") }), join), `combine the values of key "b": panic: odd`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := c.result.Job("job")
+			job.Properties = map[string]string{"mapreduce.map.maxattempts": "1"} // no retries
+			wantFailure(t, job, map[string]string{"a": "x\ny\n"}, c.want)
+		})
+	}
+}
+
 // TestKeyInErrors: errors and panics of reduces name the key, also after its last value, in every kind of reduce.
 func TestKeyInErrors(t *testing.T) {
 	words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
