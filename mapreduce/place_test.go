@@ -65,11 +65,11 @@ func TestCSV(t *testing.T) {
 
 func TestCSVErrors(t *testing.T) {
 	for content, words := range map[string][]string{
-		"item,amount\npen,1\ncup\n":         {"/a.csv, offset 18, line 3: ", "the row has 1 fields, but the first row has 2"},
-		"item,amount\n\"pen\n\",1\ncup,x\n": {"/a.csv, offset 21, line 4: ", `column amount: "x" as int64: invalid syntax`},
-		"item,amount\n\"pen,1\ncup,2\n":     {"/a.csv, offset 12, line 2: ", "field 1 has no closing quote"},
-		"item,price\npen,1\n":               {"/a.csv, offset 0, line 1: ", `there is no column "amount"; the columns are: item, price`},
-		"item,amount,amount\npen,1,2\n":     {"/a.csv, offset 0, line 1: ", `two columns are named "amount"`},
+		"item,amount\npen,1\ncup\n":         {"/a.csv, offset 18, line 3: bad input: ", "the row has 1 fields, but the first row has 2"},
+		"item,amount\n\"pen\n\",1\ncup,x\n": {"/a.csv, offset 21, line 4: bad input: ", `column amount: "x" as int64: invalid syntax`},
+		"item,amount\n\"pen,1\ncup,2\n":     {"/a.csv, offset 12, line 2: bad input: ", "field 1 has no closing quote"},
+		"item,price\npen,1\n":               {"/a.csv, offset 0, line 1: bad input: ", `there is no column "amount"; the columns are: item, price`},
+		"item,amount,amount\npen,1,2\n":     {"/a.csv, offset 0, line 1: bad input: ", `two columns are named "amount"`},
 	} {
 		wantFailure(t, sales(mapreduce.CSV[sale](mapreduce.CSVFormat{})), map[string]string{"a.csv": content}, words...)
 	}
@@ -85,7 +85,7 @@ func TestJSONLines(t *testing.T) {
 	if got := mrtest.Run(t, job, `{"item":"pen","amount":2,"colour":"red"}`+"\n \n"+`{"item":"cup\n"}`+"\n"); got != "cup\n\t0\npen\t2\n" {
 		t.Errorf("got %q", got)
 	}
-	wantFailure(t, job, map[string]string{"a": "{}\n{\"amount\":\"x\"}\n"}, "/a, offset 3: ", "cannot unmarshal string")
+	wantFailure(t, job, map[string]string{"a": "{}\n{\"amount\":\"x\"}\n"}, "/a, offset 3, line 2: bad input: ", "cannot unmarshal string")
 	job.Properties = map[string]string{"mapreduce.map.skip.maxrecords": "1", "mapreduce.job.skip.outdir": "none"}
 	if got := mrtest.Run(t, job, "{\"item\":\"pen\"}\nbad\n"); got != "pen\t0\n" {
 		t.Errorf("with skipping: %q", got)
