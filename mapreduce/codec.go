@@ -197,7 +197,7 @@ func derive[T any]() (*codec[T], error) {
 	}
 	c, err := layoutCodec[T]()
 	if err != nil {
-		return nil, fmt.Errorf("%w, or give the pairs a Codec", err)
+		return nil, fmt.Errorf("%w; a Codec of the pairs can encode such values", err)
 	}
 	return c, nil
 }

@@ -337,7 +337,7 @@ func TestTypesWithoutCodec(t *testing.T) {
 		}
 	}
 	_, err := derive[Desc[chan int]]()
-	wants(err, "a channel has no encoding, or give the pairs a Codec")
+	wants(err, "a channel has no encoding; a Codec of the pairs can encode such values")
 	_, err = derive[any]()
 	wants(err, "interface")
 	_, err = derive[byValue]()

@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"fmt"
 	"reflect"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -13,21 +14,42 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 	switch {
 	case p.fold != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			t, fold := newTask(rt, job), folding(must(p.value), p.fold)
+			t, fold, g := newTask(rt, job), folding(must(p.value), p.fold), &groups{}
+			where := whereCombined(g, p.groupText())
 			return func(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
-				return foldGroups(t, &groups{in: in}, fold, emit)
+				*g = groups{in: in, key: g.key}
+				locate(in, where)
+				return foldGroups(t, g, fold, emit)
 			}
 		}
 	case p.group != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			return p.groupCombiner(newTask(rt, job), p.shape.key())
+			return p.groupCombiner(newTask(rt, job), p.shape.key(), p.groupText())
 		}
 	}
 	return nil
 }
 
-func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFunc {
+// whereCombined returns a function that names what a combiner is doing, for errors and panics.
+func whereCombined(g *groups, text func(key []byte) (string, error)) func() string {
+	return func() string {
+		if key := g.where(text); key != "" {
+			return "combine the values of " + key
+		}
+		return ""
+	}
+}
+
+// locate sets the place of a panic while a combiner reads records.
+func locate(in mrruntime.Records, where func() string) {
+	if in, ok := in.(interface{ Locate(where func() string) }); ok {
+		in.Locate(where)
+	}
+}
+
+func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], text func(key []byte) (string, error)) mrruntime.CombineFunc {
 	g := &groups{}
+	where := whereCombined(g, text)
 	v := &values{t: t, g: g}
 	value, kd := must(p.value), &decoder{keep: true}
 	vals := valuesOf(v, value)
@@ -46,6 +68,7 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 		defer t.replacePanic(&err)
 		*g = groups{in: in, key: g.key, n: g.n}
 		emit, t.returned = out, false
+		locate(in, where)
 		for t.err == nil && g.nextGroup() {
 			k, err := read(key, kd, g.key)
 			if err != nil {
@@ -56,7 +79,7 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 			t.open = false
 			v.end()
 			if err != nil {
-				return t.end(g.readErr, err)
+				return t.end(g.readErr, fmt.Errorf("%s: %w", where(), err))
 			}
 		}
 		return t.end(g.readErr, nil)

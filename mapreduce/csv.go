@@ -111,7 +111,7 @@ func typedRows[R any](t *Task, in splitReader, rows *csvReader, table *csvTable,
 		}
 		var rec R
 		if err := table.decode(row, &rec); err != nil {
-			t.fail(t.badRecord(errorAt(in, err)))
+			t.fail(errorAt(in, t.badRecord(err)))
 			return false
 		}
 		if !yield(rec) {

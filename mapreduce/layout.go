@@ -1,7 +1,6 @@
 package mapreduce
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -31,7 +30,7 @@ import (
 // These pointers are only used in layout*.go.
 type layout struct {
 	parts  []part
-	object bool // the type is a struct
+	object bool // JSON has its parts in an object
 	size   int  // of every encoding; -1: it varies
 	form   string
 	// equal says that Go's == and the equality of encodings are the same, which the keys of
@@ -51,7 +50,9 @@ type part struct {
 	key    *layout      // of a map
 	fields *Fields      // of a partFields
 	maps   *mapScratch  // of a map
-	name   string       // of the field, for text
+	name   string       // of the field and, before it with dots, of the structs around it
+
+	before, after string // what JSON has around the value in an object
 }
 
 // partKind is a kind of package reflect if it is scalar.
@@ -103,13 +104,42 @@ type layoutBuilder struct {
 
 // build returns the layout of a type at a path.
 func (b *layoutBuilder) build(t reflect.Type, path string) (*layout, error) {
-	l := &layout{object: t.Kind() == reflect.Struct && t != timeType, equal: true}
+	l := &layout{equal: true}
 	var forms []string
 	if err := b.add(l, &forms, t, part{}, path); err != nil {
 		return nil, err
 	}
 	l.form = strings.Join(forms, ",")
+	l.object = t.Kind() == reflect.Struct && (len(l.parts) != 1 || l.parts[0].t != t)
+	if l.object {
+		l.setBrackets()
+	}
 	return l, nil
+}
+
+// setBrackets sets what JSON has around the parts. Structs in the struct are objects again.
+func (l *layout) setBrackets() {
+	var around []string // the structs around the part before
+	for i := range l.parts {
+		names := strings.Split(l.parts[i].name, ".")
+		outer, same := names[:len(names)-1], 0
+		for same < min(len(outer), len(around)) && outer[same] == around[same] {
+			same++
+		}
+		var before []byte
+		if i > 0 {
+			l.parts[i-1].after = strings.Repeat("}", len(around)-same)
+			before = append(before, ',')
+		}
+		for _, name := range outer[same:] {
+			before = append(appendQuoted(before, name), ":{"...)
+		}
+		l.parts[i].before = string(append(appendQuoted(before, names[len(outer)]), ':'))
+		around = outer
+	}
+	if n := len(l.parts); n > 0 {
+		l.parts[n-1].after = strings.Repeat("}", len(around))
+	}
 }
 
 var (
@@ -310,8 +340,18 @@ func layoutOf(t reflect.Type) (l *layout, noOrder, err error) {
 	return l, b.noOrder, err
 }
 
-// rootOf is where the paths of a type's parts begin.
-func rootOf(t reflect.Type) string { return cmp.Or(t.Name(), t.String()) }
+// rootOf is where the paths of a type's parts begin: its name, or, as in (map[string]any)[], all of it.
+func rootOf(t reflect.Type) string {
+	if t.Name() != "" {
+		return t.Name()
+	}
+	text := strings.ReplaceAll(t.String(), "interface {}", "any")
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return "(" + text + ")"
+	}
+	return text
+}
 
 // unescaped hides from the compiler that a pointer is used, so that what it refers to stays on
 // the stack. The pointer must not be kept.

@@ -314,11 +314,11 @@ func (l *layout) count(src []byte) int {
 }
 
 // getMap decodes entries. It refuses entries that putMap would write in another order, so
-// that a map has one encoding.
+// that a map has one encoding. A map is never nil, so that code can assign to it.
 func (p *part) getMap(d *decoder, src []byte, at unsafe.Pointer) []byte {
 	more, src := decodeBool(d, src)
-	if !more {
-		return src
+	if d.err != nil {
+		return nil
 	}
 	s, m := p.maps, reflect.MakeMap(p.t)
 	n := 0

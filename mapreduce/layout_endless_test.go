@@ -70,7 +70,7 @@ func TestEndlessTypes(t *testing.T) {
 		}
 	}
 	_, err := rowPlanOf(reflect.TypeFor[struct{ A, B **endless }]())
-	wants(err, ".A: a column cannot be read as **mapreduce.endless")
+	wants(err, ".A: a column cannot be a **mapreduce.endless")
 	wants(JSONLines[map[string][]struct{ P endless }]().spec.err, "[][].P: mapreduce.endless refers to pointers without an end")
 	if err := JSONLines[tree]().spec.err; err != nil {
 		t.Error(err)

@@ -135,7 +135,8 @@ func TestLayoutRefused(t *testing.T) {
 	refused(of(reflect.TypeFor[tagged]()), `tagged.N: tag mapreduce:"asc" is unknown`)
 	refused(of(reflect.TypeFor[byDay]()), "byDay.Days[key]: time.Time cannot be in the key of a map")
 	refused(of(reflect.TypeFor[nothing]()), "nothing: no field of mapreduce.nothing is encoded")
-	refused(of(reflect.TypeFor[[]wide]()), "[]mapreduce.wide[].V: an interface, which does not tell the type of its values, has no encoding")
+	refused(of(reflect.TypeFor[[]wide]()), "([]mapreduce.wide)[].V: an interface, which does not tell the type of its values, has no encoding")
+	refused(of(reflect.TypeFor[map[string]any]()), "(map[string]any)[]: an interface, which")
 	refused(of(reflect.TypeFor[within]()), "within.Inner: method Fields of mapreduce.forgets leaves out unseen")
 	refused(of(reflect.TypeFor[[20_000]struct{ A, B *[1]chan int }]()), "[1]chan int")
 
@@ -164,6 +165,52 @@ func TestLayoutText(t *testing.T) {
 		B int64
 	}{"abc", 5}); text != "abc\t5" || hash != 31*javatext.Hash(1, []byte("abc"))+5 {
 		t.Errorf("%q %d", text, hash)
+	}
+}
+
+// TestNestedText: in JSON, structs in structs are objects, also embedded ones. A struct with a method Fields is its text.
+func TestNestedText(t *testing.T) {
+	type deep struct {
+		N    int
+		Page struct {
+			place
+			Path string
+			Size struct{ X, Y int8 }
+		}
+		Nothing struct{}
+		Last    struct{ Z bool }
+	}
+	var v deep
+	v.Page.City, v.Page.Path, v.Page.Size.Y = "Oslo", "/", 2
+	want := `[{"N":0,"Page":{"place":{"City":"Oslo","At":[0.0,0.0]},"Path":"/","Size":{"X":0,"Y":2}},"Last":{"Z":false}}]`
+	if text, _ := textAndHash(t, []deep{v}); text != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	if text, _ := textAndHash(t, []*listed{{Key: "k", Tags: []string{"x"}}}); text != `["k\u0009[\"x\"]\u0009\u0009[0.0,0.0]"]` {
+		t.Errorf("%s", text)
+	}
+	if text, _ := textAndHash(t, []Desc[int64]{{5}}); text != `[5]` {
+		t.Errorf("%s", text)
+	}
+	if text, _ := textAndHash(t, &listed{Key: "k"}); text != "k\t[]\t\t[0.0,0.0]" {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestEmptyMaps: empty and nil maps come back as maps that a fold can assign to.
+func TestEmptyMaps(t *testing.T) {
+	type counts struct{ ByWord map[string]int64 }
+	job := Fold(Map(Lines(), func(_ *Task, line string, emit func(string, Pair[counts, map[string]int64])) error {
+		emit("k", PairOf(counts{}, map[string]int64{}))
+		return nil
+	}), func(a, b Pair[counts, map[string]int64]) Pair[counts, map[string]int64] {
+		a.A.ByWord["a"]++
+		b.B["b"]++
+		return PairOf(a.A, b.B)
+	}).Job("j")
+	out, err := (&jobRunner{files: map[string]string{"in": "x\ny\n"}}).run(job)
+	if want := "k\t{\"a\":1}\t{\"b\":1}\n"; err != nil || out["j/part-r-00000"] != want {
+		t.Errorf("%q: %v", out["j/part-r-00000"], err)
 	}
 }
 
@@ -232,7 +279,7 @@ func TestPairCodec(t *testing.T) {
 		}).Job("j")
 		b := &jobRunner{files: map[string]string{"in": "b 10.0.0.1\na 9.0.0.1\nb 9.0.0.7\n"}}
 		if name == "without" {
-			checkError(t, job, b, "Addr.addr", "give the pairs a Codec")
+			checkError(t, job, b, "Addr.addr", "a Codec of the pairs")
 			continue
 		}
 		if out, err := b.run(job); err != nil || out["j/part-r-00000"] != "a\t9.0.0.1\nb\t9.0.0.7\nb\t10.0.0.1\n" {

@@ -114,7 +114,7 @@ func (p *part) text(dst []byte, at unsafe.Pointer) []byte {
 	return p.json(dst, at)
 }
 
-// json appends the values as JSON: an object if the type is a struct.
+// json appends the values as JSON: an object if the type is a struct without a text of its own.
 func (l *layout) json(dst []byte, at unsafe.Pointer) []byte {
 	if !l.object {
 		for i := range l.parts {
@@ -124,12 +124,9 @@ func (l *layout) json(dst []byte, at unsafe.Pointer) []byte {
 	}
 	dst = append(dst, '{')
 	for i := range l.parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
 		p := &l.parts[i]
-		dst = append(appendQuoted(dst, p.name), ':')
-		dst = p.json(dst, unsafe.Add(at, p.offset))
+		dst = p.json(append(dst, p.before...), unsafe.Add(at, p.offset))
+		dst = append(dst, p.after...)
 	}
 	return append(dst, '}')
 }

@@ -152,13 +152,11 @@ func drawInto(t *rapid.T, v reflect.Value) {
 			v.Set(reflect.Append(v, e))
 		}
 	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
 		for range few.Draw(t, "entries") {
 			k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			drawInto(t, k)
 			drawInto(t, e)
-			if v.IsNil() {
-				v.Set(reflect.MakeMap(v.Type()))
-			}
 			v.SetMapIndex(k, e)
 		}
 	case reflect.Pointer:

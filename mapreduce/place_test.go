@@ -65,11 +65,11 @@ func TestCSV(t *testing.T) {
 
 func TestCSVErrors(t *testing.T) {
 	for content, words := range map[string][]string{
-		"item,amount\npen,1\ncup\n":         {"/a.csv, offset 18, line 3: ", "the row has 1 fields, but the first row has 2"},
-		"item,amount\n\"pen\n\",1\ncup,x\n": {"/a.csv, offset 21, line 4: ", `column amount: "x" as int64: invalid syntax`},
-		"item,amount\n\"pen,1\ncup,2\n":     {"/a.csv, offset 12, line 2: ", "field 1 has no closing quote"},
-		"item,price\npen,1\n":               {"/a.csv, offset 0, line 1: ", `there is no column "amount"; the columns are: item, price`},
-		"item,amount,amount\npen,1,2\n":     {"/a.csv, offset 0, line 1: ", `two columns are named "amount"`},
+		"item,amount\npen,1\ncup\n":         {"/a.csv, offset 18, line 3: bad input: ", "the row has 1 fields, but the first row has 2"},
+		"item,amount\n\"pen\n\",1\ncup,x\n": {"/a.csv, offset 21, line 4: bad input: ", `column amount: "x" as int64: invalid syntax`},
+		"item,amount\n\"pen,1\ncup,2\n":     {"/a.csv, offset 12, line 2: bad input: ", "field 1 has no closing quote"},
+		"item,price\npen,1\n":               {"/a.csv, offset 0, line 1: bad input: ", `there is no column "amount"; the columns are: item, price`},
+		"item,amount,amount\npen,1,2\n":     {"/a.csv, offset 0, line 1: bad input: ", `two columns are named "amount"`},
 	} {
 		wantFailure(t, sales(mapreduce.CSV[sale](mapreduce.CSVFormat{})), map[string]string{"a.csv": content}, words...)
 	}
@@ -85,7 +85,7 @@ func TestJSONLines(t *testing.T) {
 	if got := mrtest.Run(t, job, `{"item":"pen","amount":2,"colour":"red"}`+"\n \n"+`{"item":"cup\n"}`+"\n"); got != "cup\n\t0\npen\t2\n" {
 		t.Errorf("got %q", got)
 	}
-	wantFailure(t, job, map[string]string{"a": "{}\n{\"amount\":\"x\"}\n"}, "/a, offset 3: ", "cannot unmarshal string")
+	wantFailure(t, job, map[string]string{"a": "{}\n{\"amount\":\"x\"}\n"}, "/a, offset 3, line 2: bad input: ", "cannot unmarshal string")
 	job.Properties = map[string]string{"mapreduce.map.skip.maxrecords": "1", "mapreduce.job.skip.outdir": "none"}
 	if got := mrtest.Run(t, job, "{\"item\":\"pen\"}\nbad\n"); got != "pen\t0\n" {
 		t.Errorf("with skipping: %q", got)
@@ -153,6 +153,43 @@ func TestWhole(t *testing.T) {
 	}
 	wrong := mapreduce.Map(mapreduce.Lines().Whole(), func(_ *mapreduce.Task, rec string, emit func(string, int64)) error { return nil })
 	wantFailure(t, mapreduce.Sort(wrong).Job("wrong"), nil, "input format lines: Whole is for inputs of NewInput")
+}
+
+// TestKeyInCombiners: errors and panics of code that combines map output name the key, also in a join.
+func TestKeyInCombiners(t *testing.T) {
+	words := func() *mapreduce.Pairs[string, string] {
+		return mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, string)) error {
+			emit("a\ta", line)
+			emit("b", line)
+			return nil
+		})
+	}
+	odd := func(a, b string) string { panic("odd") }
+	group := func(fail func() error) *mapreduce.Pairs[string, string] {
+		return words().CombineGroup(func(_ *mapreduce.Task, k string, _ iter.Seq[string], _ func(string)) error {
+			if k != "b" {
+				return nil
+			}
+			return fail()
+		})
+	}
+	join := func(_ *mapreduce.Task, _ string, _, _ iter.Seq[string], _ func(string, string)) error { return nil }
+	for name, c := range map[string]struct {
+		result *mapreduce.Result[string, string]
+		want   string
+	}{
+		"fold":        {mapreduce.Fold(words(), odd), `combine the values of key "a\ta": panic: odd`},
+		"combine":     {mapreduce.Sort(words().Combine(odd)), `combine the values of key "a\ta": panic: odd`},
+		"group":       {mapreduce.Sort(group(func() error { panic("odd") })), `combine the values of key "b": panic: odd`},
+		"group error": {mapreduce.Sort(group(func() error { return errors.New("odd") })), `combine the values of key "b": odd`},
+		"join":        {mapreduce.Join(words(), group(func() error { panic("odd") }), join), `combine the values of key "b": panic: odd`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := c.result.Job("job")
+			job.Properties = map[string]string{"mapreduce.map.maxattempts": "1"} // no retries
+			wantFailure(t, job, map[string]string{"a": "x\ny\n"}, c.want)
+		})
+	}
 }
 
 // TestKeyInErrors: errors and panics of reduces name the key, also after its last value, in every kind of reduce.

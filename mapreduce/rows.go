@@ -15,7 +15,7 @@ import (
 
 // JSONLines reads files with one JSON value per line into R, as json.Unmarshal does: tags json:"name" give the names
 // of fields, and other fields of the file are ignored. Blank lines are skipped. A line that cannot be read
-// fails the job, unless it skips bad records. The error names file and offset. Splits, compressed files and paths are
+// fails the job, unless it skips bad records. The error names file, offset and line. Splits, compressed files and paths are
 // as for [Lines].
 func JSONLines[R any](paths ...string) Input[R] {
 	spec := &inputSpec{format: "jsonlines", paths: paths}
@@ -38,7 +38,7 @@ func JSONLines[R any](paths ...string) Input[R] {
 					}
 					var rec R
 					if err := json.Unmarshal(text, &rec); err != nil {
-						t.fail(t.badRecord(errorAt(in, err)))
+						t.fail(errorAt(in, t.badRecord(err)))
 						return
 					}
 					if !yield(rec) {

@@ -35,7 +35,7 @@ func TestFailures(t *testing.T) {
 			}
 			return nil
 		}),
-			kind: wire.Map, want: []string{"mem://t/in/a, offset 0: panic: odd\n\n", "failure_test.go"}},
+			kind: wire.Map, want: []string{"mem://t/in/a, offset 0, line 1: panic: odd\n\n", "failure_test.go"}},
 		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
 			kind: wire.Map, want: []string{"Goexit"}},
 		"output of a map": {job: boom(func(t *Task, _ *Split, _ Collector) error { _, err := t.Output("x"); return err }),

@@ -55,10 +55,11 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
+			located := &locatedRecords{Records: in}
 			return protect(func() error {
 				a.task.pulse.beat()
-				return a.job.Combine(a.task, in, emit)
-			}, nil)
+				return a.job.Combine(a.task, located, emit)
+			}, located.where)
 		}
 	}
 	collector, err := shuffle.NewCollector(config)
@@ -79,12 +80,28 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	}
 	written, err := collector.Close()
 	if err != nil {
-		return fmt.Errorf("map output: %w", err)
+		return err
 	}
 	a.countOutput(written)
 	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: written.Partitions, Digest: written.Digest}
 	a.countInput(split)
 	return a.keepSkipped()
+}
+
+// locatedRecords are the records of a combiner, which says where its code is.
+type locatedRecords struct {
+	Records
+	place func() string // nil: not known
+}
+
+// Locate sets a function that says what the combiner is doing, for the message of a panic.
+func (r *locatedRecords) Locate(place func() string) { r.place = place }
+
+func (r *locatedRecords) where() string {
+	if r.place == nil {
+		return ""
+	}
+	return r.place()
 }
 
 func (a *attempt) countInput(split *Split) {

@@ -7,18 +7,26 @@ import (
 	"io"
 )
 
-// Where returns the file and offset of the current record, for messages, and its line if the author's
-// own format has said it. It returns "" if there is no record, and for binary files, which users do not see.
+// maxCounted limits the bytes of a file that are read to count lines for a message.
+const maxCounted = 256 << 20
+
+// Where returns the file and offset of the current record, for messages, and its line if the file has lines, and only
+// a few before the split. It returns "" if there is no record, and for binary files, which users do not see.
 func (s *Split) Where() string {
 	switch {
 	case s.path == "":
 		return ""
 	case s.recordAt < 0:
 		return s.path
-	case s.line > 0:
-		return fmt.Sprintf("%s, %s, line %d", s.path, s.place(s.recordAt), s.line)
 	}
-	return s.path + ", " + s.place(s.recordAt)
+	where := s.path + ", " + s.place(s.recordAt)
+	if s.lines.from > maxCounted && s.lines.before < 0 {
+		return where
+	}
+	if line, err := s.Line(); err == nil && line > 0 {
+		where = fmt.Sprintf("%s, line %d", where, line)
+	}
+	return where
 }
 
 // place describes an offset in the current file's content.

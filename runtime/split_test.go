@@ -153,8 +153,12 @@ func TestWhere(t *testing.T) {
 					}
 				}
 				for rec := range records {
-					if s.Where() != fmt.Sprintf("%s, offset %d", in.Paths[0], next) || !strings.HasPrefix(content[next:], rec) {
-						t.Fatalf("%q: %q is at %s, want %d", content, rec, s.Where(), next)
+					want := fmt.Sprintf("%s, offset %d", in.Paths[0], next)
+					if in.RecordSize == 0 {
+						want += fmt.Sprintf(", line %d", 1+strings.Count(content[:next], "\n"))
+					}
+					if s.Where() != want || !strings.HasPrefix(content[next:], rec) {
+						t.Fatalf("%q: %q is at %s, want %s", content, rec, s.Where(), want)
 					}
 					if next += len(rec); in.RecordSize == 0 {
 						next += strings.IndexByte(content[next:]+"\n", '\n') + 1

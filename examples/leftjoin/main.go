@@ -4,8 +4,6 @@ package main
 
 import (
 	"flag"
-	"iter"
-	"slices"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -36,22 +34,14 @@ func leftJoin(orders, customers string) *mapreduce.Job {
 		emit(o.Customer, o)
 		return nil
 	})
-	right := mapreduce.Map(mapreduce.CSV[customer](mapreduce.CSVFormat{}, customers), func(_ *mapreduce.Task, c customer, emit func(int64, *string)) error {
-		emit(c.ID, &c.Name)
+	right := mapreduce.Map(mapreduce.CSV[customer](mapreduce.CSVFormat{}, customers), func(_ *mapreduce.Task, c customer, emit func(int64, string)) error {
+		emit(c.ID, c.Name)
 		return nil
 	})
-	job := mapreduce.Join(right, left, func(_ *mapreduce.Task, _ int64, names iter.Seq[*string], orders iter.Seq[order], emit func(order, *string)) error {
-		known := slices.Collect(names) // few, so they are kept; the orders are streamed
-		if len(known) == 0 {
-			known = []*string{nil}
-		}
-		for o := range orders {
-			for _, name := range known {
-				emit(o, name)
-			}
-		}
+	job := mapreduce.JoinEach(left, right, mapreduce.LeftJoin, func(_ *mapreduce.Task, _ int64, o *order, name *string, emit func(row, struct{})) error {
+		emit(row{*o, name}, struct{}{})
 		return nil
 	}).Job("left join")
-	job.Format = mapreduce.CSVOutput(mapreduce.CSVFormat{}, func(o order, name *string) row { return row{o, name} })
+	job.Format = mapreduce.CSVOutput(mapreduce.CSVFormat{}, func(r row, _ struct{}) row { return r })
 	return job
 }

@@ -39,7 +39,7 @@ func TestSkippedLines(t *testing.T) {
 			checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(goodLines))
 			wants := []string{"Map skipped records=2", "Map input records=1500", "_m_000000 skips record 500 from now on", "_m_000000 skips record 1001 from now on"}
 			if how == "error" || how == "panic" { // the process has told where it was
-				wants = append(wants, fmt.Sprintf("an attempt ended there (file://%s, offset %d)", in, strings.Index(badLines, "c BADLINE")))
+				wants = append(wants, fmt.Sprintf("an attempt ended there (file://%s, offset %d, line ", in, strings.Index(badLines, "c BADLINE")))
 			}
 			for _, want := range wants {
 				if !strings.Contains(o.stderr, want) {
@@ -117,7 +117,8 @@ func TestNotSkipped(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", badLines)
 	at := func(line string) string {
-		return fmt.Sprintf("file://%s, offset %d: deliberate error", in, strings.Index(badLines, line))
+		at := strings.Index(badLines, line)
+		return fmt.Sprintf("file://%s, offset %d, line %d: deliberate error", in, at, 1+strings.Count(badLines[:at], "\n"))
 	}
 	for _, c := range []struct{ wants, args []string }{
 		{[]string{"failed 4 times, first ", at("c BADLINE")}, nil},

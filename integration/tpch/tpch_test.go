@@ -163,7 +163,7 @@ func TestRefusedTables(t *testing.T) {
 		wants   []string
 	}{
 		"too few fields":  {edit(7, ""), []string{at, "15 fields", "want 16"}},
-		"cut off":         {lines[:len(lines)-9], []string{fmt.Sprintf("lineitem.tbl, offset %d: ", last), "want 16"}},
+		"cut off":         {lines[:len(lines)-9], []string{fmt.Sprintf("lineitem.tbl, offset %d, line %d: ", last, strings.Count(lines, "\n")), "want 16"}},
 		"too many fields": {edit(7, "1.00|2.00|"), []string{at, "more than 16 fields"}},
 		"empty line":      {edit(0, "\n"), []string{at, "0 fields"}},
 		"bad decimal":     {edit(5, "1O.00|"), []string{at, "field 6, l_extendedprice", `"1O.00"`, "decimal"}},
@@ -183,7 +183,7 @@ func TestRefusedTables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := writeSmall(t)
 			divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n"+c.line+"\n")
-			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
+			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0, line 1: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
 			checkRefused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
@@ -196,7 +196,7 @@ func TestTooLarge(t *testing.T) {
 		wants           []string
 	}{
 		{"1", "-1.00", []string{"the sum does not fit an int64"}},
-		{"1", "999999999999.00", []string{"lineitem.tbl, offset 0: ", "99999999999999 times -99999999999800 does not fit an int64"}},
+		{"1", "999999999999.00", []string{"lineitem.tbl, offset 0, line 1: ", "99999999999999 times -99999999999800 does not fit an int64"}},
 		{"3", "-899.99", []string{"the sum does not fit an int64"}},
 		{"5", "-899.99", []string{"the sum does not fit an int64"}},
 		{"6", "0.07", []string{"the sum does not fit an int64"}},
