@@ -23,6 +23,7 @@ const inputBuffer = 128 << 10
 type child struct {
 	role    string // for messages: mapper
 	command string
+	split   string // of a map, for messages
 	task    *runtime.Task
 	anyExit bool // stream.non.zero.exit.is.failure=false
 	cmd     *exec.Cmd
@@ -39,6 +40,9 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
 	ch := &child{role: role, command: command, task: t, anyExit: !c.truth("stream.non.zero.exit.is.failure", true)}
+	if c.input != nil {
+		ch.split = fmt.Sprintf("%s:%d+%d", hadoopURI(c.input.Path), c.input.Offset, c.input.Length) // as Hadoop logs it
+	}
 	ch.stderr = newStderr(t, c, counts)
 	ch.cmd = exec.Command(lookUp(t.Dir(), args[0]), args[1:]...)
 	ch.cmd.Args[0] = args[0]
@@ -164,9 +168,12 @@ func (c *child) exitError(err error) error {
 	return c.failed("subprocess failed with code %d", code)
 }
 
-// failed describes a failure of the command, with the last lines of its standard error.
+// failed describes a failure of the command, with its split and the last lines of its standard error.
 func (c *child) failed(format string, args ...any) error {
 	err := fmt.Errorf("the "+c.role+" %q "+format, append([]any{c.command}, args...)...)
+	if c.split != "" {
+		err = fmt.Errorf("%w; its split is %s", err, c.split)
+	}
 	if last := c.stderr.last(); last != "" {
 		err = fmt.Errorf("%w; the last lines of its standard error:\n%s", err, last)
 	}
