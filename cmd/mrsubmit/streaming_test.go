@@ -186,3 +186,14 @@ func write(t *testing.T, name, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestStreamingCounters: counters of commands and of combiners, as Hadoop's own tests check them.
+func TestStreamingCounters(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", "roses.are.red\nviolets.are.blue\nbunnies.are.pink\n")
+	write(t, "map.sh", "while read line; do echo reporter:counter:UserCounters,InputLines,1 >&2; echo \"$line\"; done")
+	code, _, stderr := answered(t, nil, "mapred", "streaming", "-files", "map.sh", "-input", "in", "-output", "out", "-mapper", "sh map.sh", "-combiner", "cat", "-reducer", "cat")
+	if code != 0 || !inOrder(stderr, "\t\tCombine input records=3\n\t\tCombine output records=3\n…\tUserCounters\n\t\tInputLines=3\n") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
