@@ -301,7 +301,7 @@ func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []stri
 				fmt.Fprintf(q.stderr, "yarn logs: %s %s: %v\n", a.ID, name, errorText(err))
 				continue
 			}
-			err = q.copyYarnLog(name, body)
+			err = q.copyYarnLog(name, body, body.size)
 			body.Close()
 			if err != nil {
 				return err
@@ -314,9 +314,13 @@ func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []stri
 	return nil
 }
 
-// copyYarnLog prints a log as yarn logs does.
-func (t *tool) copyYarnLog(name string, body io.Reader) error {
-	fmt.Fprintf(t.stdout, "LogType:%s\nLogContents:\n", name)
+// copyYarnLog prints a log as yarn logs does. A negative size is not known.
+func (t *tool) copyYarnLog(name string, body io.Reader, size int64) error {
+	fmt.Fprintf(t.stdout, "LogType:%s\n", name)
+	if size >= 0 {
+		fmt.Fprintf(t.stdout, "LogLength:%d\n", size)
+	}
+	fmt.Fprintln(t.stdout, "LogContents:")
 	w := &lineEnder{to: t.stdout}
 	if _, err := io.Copy(w, body); err != nil {
 		return err
@@ -342,19 +346,24 @@ func (t *tool) savedLogs(app string, names []string) error {
 	for _, a := range attempts {
 		hadooplog.LogHead(t.stdout, a.Name(), "localhost")
 		for _, name := range names {
-			f, err := os.Open(filepath.Join(dir, a.Name(), filepath.Base(name)))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			err = t.copyYarnLog(name, f)
-			f.Close()
-			if err != nil {
+			err := t.savedLog(name, filepath.Join(dir, a.Name(), filepath.Base(name)))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (t *tool) savedLog(name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return t.copyYarnLog(name, f, info.Size())
 }

@@ -271,17 +271,17 @@ func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 }
 
 // open opens a part of a log. end is the offset of what the attempt writes next, as a text.
-func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, part logPart) (body io.ReadCloser, end string, err error) {
+func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, part logPart) (body logBody, end string, err error) {
 	address := r.logURL(a, stream, part)
 	switch {
 	case address == "":
-		return nil, "", fmt.Errorf("the address of tracker %s is not known", a.Tracker)
+		return logBody{}, "", fmt.Errorf("the address of tracker %s is not known", a.Tracker)
 	case r.unreachable[a.Addr] != nil:
-		return nil, "", silentError(a, r.unreachable[a.Addr])
+		return logBody{}, "", silentError(a, r.unreachable[a.Addr])
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, "", err
+		return logBody{}, "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := r.http.Do(req)
@@ -290,18 +290,24 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string, par
 			err = inURL.Err
 		}
 		r.unreachable[a.Addr] = err
-		return nil, "", silentError(a, err)
+		return logBody{}, "", silentError(a, err)
 	}
 	switch resp.StatusCode {
 	case http.StatusOK:
-		return resp.Body, resp.Header.Get(attemptlog.EndHeader), nil
+		return logBody{resp.Body, resp.ContentLength}, resp.Header.Get(attemptlog.EndHeader), nil
 	case http.StatusNotFound:
 		err = fmt.Errorf("tracker %s at %s: %w: it is removed some time after the end of the job, see tasktracker -keep", a.Tracker, a.Addr, errNoLog)
 	default:
 		err = fmt.Errorf("tracker %s at %s answers %s: %s", a.Tracker, a.Addr, resp.Status, firstLine(listen.Failure(resp)))
 	}
 	resp.Body.Close()
-	return nil, "", err
+	return logBody{}, "", err
+}
+
+// logBody is a log, or a part of one.
+type logBody struct {
+	io.ReadCloser
+	size int64 // negative: not known
 }
 
 func silentError(a *web.Attempt, err error) error {

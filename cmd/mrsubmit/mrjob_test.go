@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,17 +133,20 @@ func checkLogs(t *testing.T, dir string, s *mrjob.Session, application, attempt 
 	if err != nil || attempt == "" {
 		t.Fatalf("attempt %q: %v", attempt, err)
 	}
+	if text := " INFO [main] org.apache.hadoop.mapred.MapTask: Processing split: file:" + dir + "/"; !strings.Contains(string(syslog), text) {
+		t.Errorf("no %q in %s", text, syslog)
+	}
 	stderr, err := os.ReadFile(filepath.Join(logs, "stderr"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := string(stderr) + string(syslog)
 	for _, text := range s.Says {
-		if !strings.Contains(found, text) && !strings.HasPrefix(text, "Probable") && !strings.HasPrefix(text, "Step") { // mrjob's own words
+		if !strings.Contains(found, text) && !slices.ContainsFunc([]string{"Probable", "while", "Step"}, func(own string) bool { return strings.HasPrefix(text, own) }) { // mrjob's own words
 			t.Errorf("no %q in the logs: %s", text, found)
 		}
 	}
-	if code, out, _ := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "yarn", "logs", "-applicationId", application); code != 0 || !inOrder(out, "Container: "+attempt+" on localhost…LogType:stderr\nLogContents:\n…ValueError…End of LogType:stderr\n") {
+	if code, out, _ := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "yarn", "logs", "-applicationId", application); code != 0 || !inOrder(out, "Container: "+attempt+" on localhost…LogType:stderr\nLogLength:"+strconv.Itoa(len(stderr))+"\nLogContents:\n…ValueError…End of LogType:stderr\n") {
 		t.Errorf("yarn logs: exit code %d: %s", code, out)
 	}
 	if at := bytes.LastIndex(stderr, []byte("\n+ ")); at < 0 || !bytes.Contains(stderr[at:], []byte("ValueError")) { // mrjob shows what follows the last command

@@ -41,6 +41,27 @@ func TestStreamingArchives(t *testing.T) {
 	}
 }
 
+// TestStreamingUnnamedArchive: without #NAME the directory has the archive's name.
+func TestStreamingUnnamedArchive(t *testing.T) {
+	dir := t.TempDir()
+	var packed bytes.Buffer
+	w := tar.NewWriter(&packed)
+	err := w.WriteHeader(&tar.Header{Name: "x.txt", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600})
+	if _, wrong := w.Write([]byte("a")); err != nil || wrong != nil {
+		t.Fatal(err, wrong)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "b.tar"), packed.String())
+	write(t, filepath.Join(dir, "in"), "b.tar/x.txt\n")
+	code, stderr := streamed(t, dir, "-quiet", "-archives", "b.tar", "-input", "in", "-output", "out", "-mapper", "xargs cat", "-reducer", "NONE")
+	checkStreamed(t, code, stderr, nil)
+	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || string(got) != "a\t\n" {
+		t.Errorf("%v: %q", err, got)
+	}
+}
+
 // TestStreamingFileURL: a side file or an archive may be named by a URL.
 func TestStreamingFileURL(t *testing.T) {
 	dir := t.TempDir()

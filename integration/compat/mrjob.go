@@ -41,7 +41,7 @@ func mrjobSessions() []mrjobSession {
 		{name: "example", args: []string{"-m", "mrjob.examples.mr_word_freq_count"}},
 		{name: "three", job: "three.py", args: []string{"--stop", "stop.txt"}},
 		{name: "fail", job: "fail.py", args: []string{"-D", "mapreduce.map.maxattempts=1"},
-			says: []string{"Probable cause of failure:", "subprocess failed with code 1", "ValueError: bad line: violets.are.blue", "Step 1 of 1 failed"}},
+			says: []string{"Probable cause of failure:", "subprocess failed with code 1", "ValueError: bad line: violets.are.blue", "while reading input from", "Step 1 of 1 failed"}},
 	}
 }
 

@@ -23,7 +23,9 @@ const inputBuffer = 128 << 10
 type child struct {
 	role    string // for messages: mapper
 	command string
+	split   string // of a map, for messages
 	task    *runtime.Task
+	anyExit bool // stream.non.zero.exit.is.failure=false
 	cmd     *exec.Cmd
 	in      *os.File
 	out     *os.File
@@ -37,7 +39,10 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 	if len(args) == 0 {
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
-	ch := &child{role: role, command: command, task: t}
+	ch := &child{role: role, command: command, task: t, anyExit: !c.truth("stream.non.zero.exit.is.failure", true)}
+	if c.input != nil {
+		ch.split = fmt.Sprintf("%s:%d+%d", hadoopURI(c.input.Path), c.input.Offset, c.input.Length) // as Hadoop logs it
+	}
 	ch.stderr = newStderr(t, c, counts)
 	ch.cmd = exec.Command(lookUp(t.Dir(), args[0]), args[1:]...)
 	ch.cmd.Args[0] = args[0]
@@ -118,9 +123,10 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 	if err != nil { // the command's own children may hold the pipes open
 		end()
 	}
-	feedErr := <-fed
 	<-told
 	exit := c.exitError(c.cmd.Wait())
+	c.in.Close() // a process that the command has left behind may hold the other end, and never read
+	feedErr := <-fed
 	if ended := context.Cause(c.task.Ctx); ended != nil {
 		return ended
 	}
@@ -145,35 +151,34 @@ func (c *child) readOutput(next nextRecord, each sink) error {
 	}
 }
 
-// exitError returns an error for an exit code other than 0. A signal counts as in shells: SIGKILL is 137.
+// exitError returns an error for an exit code other than 0, unless such codes are accepted. A signal counts as in shells:
+// SIGKILL is 137.
 func (c *child) exitError(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
+	switch {
+	case !ok:
 		return err
+	case c.anyExit:
+		return nil
 	}
 	code := exit.ExitCode()
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		code = 128 + int(status.Signal())
 	}
-	return &exitError{code, c.failed("subprocess failed with code %d", code)}
+	return c.failed("subprocess failed with code %d", code)
 }
 
-// failed describes a failure of the command, with the last lines of its standard error.
+// failed describes a failure of the command, with its split and the last lines of its standard error.
 func (c *child) failed(format string, args ...any) error {
 	err := fmt.Errorf("the "+c.role+" %q "+format, append([]any{c.command}, args...)...)
+	if c.split != "" {
+		err = fmt.Errorf("%w; its split is %s", err, c.split)
+	}
 	if last := c.stderr.last(); last != "" {
 		err = fmt.Errorf("%w; the last lines of its standard error:\n%s", err, last)
 	}
 	return err
 }
-
-// exitError is an exit code other than 0.
-type exitError struct {
-	code int
-	error
-}
-
-func (e *exitError) Unwrap() error { return e.error }
 
 // input is the standard input of a command.
 type input struct{ w *bufio.Writer }

@@ -73,7 +73,7 @@ func (s *stderr) line(line []byte) {
 		return
 	}
 	if problem := s.report(string(report)); problem != "" {
-		s.log(fmt.Appendf(nil, "cannot use the line %q: %s\n", bytes.TrimRight(line, "\r\n"), problem))
+		s.log(fmt.Appendf(nil, "cannot use the line %.200q: %s\n", bytes.TrimRight(line, "\r\n"), problem))
 	}
 }
 

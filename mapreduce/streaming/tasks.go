@@ -98,13 +98,13 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 		return err
 	}
 	var records atomic.Int64
-	return c.debug(t, mapDebug, child, c.judge(child.run(
+	return c.debug(t, mapDebug, child, child.run(
 		func(to *input) error { return c.feedSplit(from, &records, to) },
 		c.newReader(c.forms.mapOut, c.mapCut),
 		func(key, value []byte) error {
 			records.Add(1)
 			return put(key, value)
-		})))
+		}))
 }
 
 // feedSplit writes the records of a split to a command that has written some already. The records that the command need
@@ -123,14 +123,6 @@ func (c *compiled) feedSplit(from source, written *atomic.Int64, to *input) erro
 		}
 		return err
 	})
-}
-
-// judge accepts an exit code if stream.non.zero.exit.is.failure says so.
-func (c *compiled) judge(err error) error {
-	if exit := new(exitError); errors.As(err, &exit) && !c.truth("stream.non.zero.exit.is.failure", true) {
-		return nil
-	}
-	return err
 }
 
 // ignoresKey reports whether a line that a mapper reads has no key.
@@ -177,7 +169,7 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 		return err
 	}
 	feed := func(to *input) error { return c.feedGroup(in, true, to) }
-	return c.debug(t, reduceDebug, child, c.judge(child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put)))
+	return c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put))
 }
 
 // reduceNothing runs the reducer without input. Hadoop discards what it writes and counts.
@@ -186,7 +178,7 @@ func (c *compiled) reduceNothing(t *runtime.Task) error {
 	if err != nil {
 		return err
 	}
-	return c.judge(child.run(func(*input) error { return nil }, c.newReader(c.forms.reduceOut, c.reduceCut), func(_, _ []byte) error { return nil }))
+	return child.run(func(*input) error { return nil }, c.newReader(c.forms.reduceOut, c.reduceCut), func(_, _ []byte) error { return nil })
 }
 
 // feedGroup writes sorted records to a command. With begun, in is at its first record.
@@ -236,7 +228,7 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 		return err
 	}
 	feed := func(to *input) error { return c.feedGroup(in, false, to) }
-	if err := c.judge(child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), keep)); err != nil {
+	if err := child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), keep); err != nil {
 		return err
 	}
 	return all.emit(emit)

@@ -212,8 +212,10 @@ func (s *patternSearch) find(end bool) (found bool, at int64, err error) {
 	if end {
 		pattern = s.end
 	}
-	first, last, found := s.mark(pattern, text)
+	first, last, found, err := s.mark(pattern, text)
 	switch {
+	case err != nil:
+		return false, s.at, err
 	case !found: // Hadoop does not see this window again
 		first = 0
 		_, err = s.in.Discard(len(text))
@@ -235,7 +237,7 @@ const (
 )
 
 // mark returns where the first mark of a window begins and ends.
-func (s *patternSearch) mark(pattern *regexp.Regexp, text []byte) (first, last int, found bool) {
+func (s *patternSearch) mark(pattern *regexp.Regexp, text []byte) (first, last int, found bool, err error) {
 	state := unknownSection
 	if s.synced {
 		state = outside
@@ -251,14 +253,16 @@ func (s *patternSearch) mark(pattern *regexp.Regexp, text []byte) (first, last i
 			state = inside
 		case ends:
 			state, found = outside, false
+		case at[0] == at[1]: // as of \b: the search would not get ahead
+			return 0, 0, false, runtime.Fatal(fmt.Errorf("-inputreader: begin or end matches an empty text within the file: %s", pattern))
 		case !found:
 			first, last, found = from+at[0], from+at[1], true
 		}
 		if s.synced = s.synced || state != unknownSection; found && state == outside && !begins && !ends {
-			return first, last, true
+			return first, last, true, nil
 		}
 		from += at[1]
 	}
 	s.synced = s.synced || state != unknownSection
-	return first, last, found && state == unknownSection
+	return first, last, found && state == unknownSection, nil
 }

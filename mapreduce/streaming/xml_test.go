@@ -128,6 +128,17 @@ func TestXMLLong(t *testing.T) {
 	})
 }
 
+// TestXMLEmpty: a pattern that matches between two bytes is refused; the search would go on forever.
+func TestXMLEmpty(t *testing.T) {
+	for _, mark := range []string{`\b`, `x*?|(?m:$)`} {
+		x := &xmlRecords{Begin: mark, End: "</r>", SlowMatch: true, Window: 50}
+		err := x.read(strings.NewReader("a b"), 3, 1<<16, func([]byte) (bool, error) { return true, nil })
+		if err == nil || !strings.Contains(err.Error(), "matches an empty text") {
+			t.Errorf("%s: %v", mark, err)
+		}
+	}
+}
+
 // FuzzXML: no file makes the search panic, or take memory out of proportion. A record has both marks.
 func FuzzXML(f *testing.F) {
 	f.Add([]byte("<r>a</r><r><![CDATA[</r>]]></r>"), 3, true)

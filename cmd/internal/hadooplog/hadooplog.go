@@ -208,8 +208,14 @@ func ErrorText(text string) string {
 	return "java.io.IOException: " + first + "\n" + frame + rest
 }
 
-// Syslog writes the log that Hadoop's framework writes for a failed attempt.
+// splitOf finds the split that the error of a failed command names.
+var splitOf = regexp.MustCompile(`^.*; its split is (.+:\d+\+\d+)`)
+
+// Syslog writes the log that Hadoop's framework writes for a failed attempt. Parsers find the input by its split.
 func Syslog(to io.Writer, a Attempt) {
 	l := Log{To: to, Now: func() time.Time { return a.Ended }}
+	if m := splitOf.FindStringSubmatch(a.Error); m != nil {
+		l.Write("INFO", "[main] org.apache.hadoop.mapred.MapTask", "Processing split: "+m[1])
+	}
 	l.Write("WARN", "[main] org.apache.hadoop.mapred.YarnChild", "Exception running child : "+ErrorText(a.Error))
 }

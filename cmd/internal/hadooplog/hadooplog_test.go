@@ -80,6 +80,11 @@ sorry\x1b
 	if strings.Count(got, want) != 1 || strings.Count(got, "Task Id") != 1 || !strings.HasSuffix(got, "failed with state FAILED due to: task failed: subprocess failed with code 3\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	var ofSplit strings.Builder
+	Syslog(&ofSplit, Attempt{ID: attempt.ID, Error: "the mapper \"x\" subprocess failed with code 3; its split is file:///a b:0+5; the last lines of its standard error:\nsorry"})
+	if text := ofSplit.String(); !regexp.MustCompile(`(?m)^\S+ \S+ INFO \[main\] \S+: Processing split: file:///a b:0\+5$`).MatchString(text) {
+		t.Errorf("%q", text)
+	}
 	var syslog strings.Builder
 	Syslog(&syslog, Attempt{ID: attempt.ID, Error: "the disk is full\nreally"})
 	java := regexp.MustCompile(`(?m)\s+at .*\((.*\.(java|scala):\d+|Native Method)\)$`) // mrjob's pattern
