@@ -20,7 +20,9 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 		}
 	case p.group != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			return p.groupCombiner(newTask(rt, job), p.shape.key())
+			t := newTask(rt, job)
+			t.combines = true
+			return p.groupCombiner(t, p.shape.key())
 		}
 	}
 	return nil
