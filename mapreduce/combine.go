@@ -24,7 +24,9 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 		}
 	case p.group != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			return p.groupCombiner(newTask(rt, job), p.shape.key(), p.groupText())
+			t := newTask(rt, job)
+			t.combines = true
+			return p.groupCombiner(t, p.shape.key(), p.groupText())
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ type Task struct {
 	err      error // the first one
 	open     bool  // emit and Write are allowed: the author's function runs, without error so far
 	returned bool  // the attempt's code has returned
+	combines bool  // it is the task of a combiner
 
 	splits  []Split
 	in      splitReader             // of a map
@@ -268,10 +269,13 @@ type namedOutput struct {
 
 var errLateWrite = misuse("Write was called after the function that received the task had returned")
 
-// Write writes a record to an output named in Job.Outputs. A map-only job writes files
-// <output>-m-00000 and so on, a job with reduces <output>-r-00000. They have the job's
+// Write writes a record to an output named in Job.Outputs. A map writes files
+// <output>-m-00000 and so on, a reduce <output>-r-00000. They have the job's
 // Format and appear together with the main files. As with emit, the first error is
 // kept and fails the attempt.
+//
+// If the job has reduces, a map may run again after it succeeded. It must then write the same
+// files: an attempt that writes other ones than an earlier one fails.
 func Write[K, V any](t *Task, output string, k K, v V) {
 	if !t.open {
 		t.rejectLate(errLateWrite)
@@ -302,6 +306,9 @@ func writeTo[K, V any](t *Task, output, file string, k K, v V) {
 }
 
 func openNamed[K, V any](t *Task, output, file string) (*namedOutput, error) {
+	if t.combines {
+		return nil, misuse(fmt.Sprintf("output %q: a combiner cannot write to it, because it may get a record several times: write in the map or reduce", output))
+	}
 	if !slices.Contains(t.job.outputs, output) {
 		return nil, misuse(fmt.Sprintf("output %q is not in Job.Outputs (which has: %s)", output, strings.Join(t.job.outputs, ", ")))
 	}

@@ -12,7 +12,7 @@ const (
 )
 
 // WriteBy writes a record to a file of an output in Job.Outputs; name, such as a date of the
-// record, is part of the file's name: <output>-<name>-r-00000, or -m- in a map-only job. A
+// record, is part of the file's name: <output>-<name>-r-00000, or -m- in a map. A
 // name has letters, digits, '-', '_' and '='. In all else it is as [Write].
 //
 // At most 64 of these files are open at once. For another one, the file that was written

@@ -243,14 +243,27 @@ func (a *attempt) commit() error {
 		}
 		kind, n = wire.Map, len(splits)
 	}
+	tasks := a.tasksBut(kind, n, a.cmd.GivenUp)
+	if a.writesMapFiles() {
+		splits, _, err := ReadSplits(a.fs, a.sub.Staging, a.id().Task.Job)
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, a.tasksBut(wire.Map, len(splits), a.cmd.GivenUpMaps)...)
+	}
+	return a.tree.commitJob(tasks, a.publishMore, a.alive)
+}
+
+// tasksBut returns the first n tasks of a kind, without those that were given up, one bit each.
+func (a *attempt) tasksBut(kind wire.Kind, n int, givenUp []uint64) []wire.TaskID {
 	tasks := make([]wire.TaskID, 0, n)
 	for i := range n {
-		if w := i / 64; w < len(a.cmd.GivenUp) && a.cmd.GivenUp[w]&(1<<(i%64)) != 0 {
+		if w := i / 64; w < len(givenUp) && givenUp[w]&(1<<(i%64)) != 0 {
 			continue
 		}
 		tasks = append(tasks, wire.TaskID{Job: a.id().Task.Job, Kind: kind, N: i})
 	}
-	return a.tree.commitJob(tasks, a.publishMore, a.alive)
+	return tasks
 }
 
 func (a *attempt) fence() error {
@@ -283,13 +296,25 @@ func (a *attempt) progress() wire.Progress {
 
 // writeOutputs runs code that writes outputs, then commits them once the tracker grants it.
 func (a *attempt) writeOutputs(records string, work func() error) error {
+	return a.writeFiles(records, false, work, func(*manifest) error {
+		if err := a.awaitGrant(); err != nil {
+			return err
+		}
+		return a.tree.commitTask(a.id())
+	})
+}
+
+// writeFiles runs code that writes files in the attempt's directory, completes them, and hands them on.
+func (a *attempt) writeFiles(records string, ofMap bool, work func() error, handOn func(*manifest) error) error {
 	dir := a.tree.attempt(a.id())
 	if err := a.tree.fs.Mkdir(dir); err != nil {
 		return fmt.Errorf("make attempt's output: %w", err)
 	}
-	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary, mapred: a.plan().Format == FormatMapred,
-		lazy:  a.settings.lazyOutput && a.plan().Format != formatBinary, // later jobs of a flow read each file
-		codec: a.settings.outputCodec, pulse: &a.task.pulse, files: make(map[string]*Output)}
+	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary,
+		mapred: a.plan().Format == FormatMapred && !ofMap, // without a letter, a reduce's file would have the same name
+		ofMap:  ofMap,
+		lazy:   a.settings.lazyOutput && a.plan().Format != formatBinary, // later jobs of a flow read each file
+		codec:  a.settings.outputCodec, pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out
 	complete := false
 	defer func() { // also if work panics or ends its goroutine
@@ -311,18 +336,12 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 		return err
 	}
 	out.count(a.counters, records)
-	m := &manifest{Attempt: a.id().String(), Counters: a.total()}
-	for _, f := range out.sorted() {
-		m.Files = append(m.Files, manifestFile{Name: f.name, Size: f.file.size})
-	}
+	m := out.manifest(a.id(), a.total())
 	if err := a.tree.writeManifest(a.id(), m); err != nil {
 		return fmt.Errorf("complete attempt's output: %w", err)
 	}
 	complete = true
-	if err := a.awaitGrant(); err != nil {
-		return err
-	}
-	return a.tree.commitTask(a.id())
+	return handOn(m)
 }
 
 // awaitGrant asks for the grant and waits. A long wait is not a hang.

@@ -3,11 +3,9 @@ package runtime
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -21,9 +19,12 @@ const (
 
 // checkedRecord is a record that a map emits.
 type checkedRecord struct {
-	partition  int
+	partition  int // ofFile: key is a file's name, value a line of it
 	key, value string
 }
+
+// ofFile stands for the partition of a line of a file.
+const ofFile = -1
 
 func (r checkedRecord) compare(other checkedRecord) int {
 	return cmp.Or(cmp.Compare(r.key, other.key), cmp.Compare(r.value, other.value), cmp.Compare(r.partition, other.partition))
@@ -86,46 +87,32 @@ func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
 		err := protect(func() error { return program.Jobs[a.cmd.Index].Maps[split.Input](a.task, split, to) }, split.Where)
 		return cmp.Or(split.err, err)
 	}
-	if a.plan().Reduces > 0 {
+	switch {
+	case a.plan().Reduces == 0:
+		err = a.checkFiles(n, out, func() error { return run(nil) })
+	case a.writesMapFiles():
+		err = a.checkFiles(n, out, func() error { return run(out) })
+	default:
 		err = run(out)
-	} else {
-		err = a.checkOutputs(n, out, func() error { return run(nil) })
 	}
 	slices.SortFunc(out.records, checkedRecord.compare)
 	return out.records, split, err
 }
 
-// checkOutputs runs a map that writes the job's output, in the staging directory. The lines of its files are the records.
-func (a *attempt) checkOutputs(n int, lines *checkedRecords, run func() error) (err error) {
-	dir := dfs.Join(a.sub.Staging, a.id().Task.Job.String(), fmt.Sprintf("check%d.%s", n, a.id()))
-	if err := mkdir(a.staging, dir); err != nil {
-		return err
-	}
-	task := wire.TaskID{Job: a.id().Task.Job, Kind: wire.Map}
-	out := &outputs{fs: a.staging, dir: dir, task: task, pulse: &a.task.pulse, files: make(map[string]*Output)}
-	a.task.outputs = out
-	defer func() {
-		a.task.outputs = nil
-		err = errors.Join(err, out.abort(), a.staging.RemoveAll(dir))
-	}()
-	if err := run(); err != nil {
-		return err
-	}
-	if err := out.close(); err != nil {
-		return err
-	}
-	for _, file := range out.sorted() {
-		content, err := readAll(a.staging, dfs.Join(dir, file.name), checkedOutput)
+// checkFiles runs a map that writes files. Their lines are records too.
+func (a *attempt) checkFiles(n int, lines *checkedRecords, run func() error) error {
+	return a.scratchFiles(fmt.Sprintf("check%d", n), run, func(file, url string) error {
+		content, err := readAll(a.staging, url, checkedOutput)
 		if err != nil {
 			return err
 		}
 		for line := range bytes.Lines(content) {
-			if err := lines.Collect(0, []byte(file.name), line); err != nil {
+			if err := lines.Collect(ofFile, []byte(file), line); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // differs describes the first record in which two sorted outputs differ; "": there is none. Without text the
@@ -142,7 +129,7 @@ func differs(first, second []checkedRecord, text func(key, value []byte) string)
 		switch {
 		case i == len(records):
 			return "no more records"
-		case text == nil:
+		case text == nil || records[i].partition == ofFile:
 			return fmt.Sprintf("%q", wire.Truncate(records[i].value, 200))
 		}
 		r := records[i]

@@ -130,7 +130,12 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 		}
 		split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), sampledBytes)
 		all.startSplit()
-		err = a.job.Maps[split.Input](a.task, split, all)
+		sample := func() error { return a.job.Maps[split.Input](a.task, split, all) }
+		if a.writesMapFiles() {
+			err = a.scratchFiles(fmt.Sprintf("sample%d", i), sample, func(string, string) error { return nil })
+		} else {
+			err = sample()
+		}
 		split.close()
 		if err := errors.Join(err, split.err, all.err); err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ func TestFailures(t *testing.T) {
 		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
 			kind: wire.Map, want: []string{"Goexit"}},
 		"output of a map": {job: boom(func(t *Task, _ *Split, _ Collector) error { _, err := t.Output("x"); return err }),
-			kind: wire.Map, fatal: true, want: []string{"write them in the reduce"}},
+			kind: wire.Map, fatal: true, want: []string{"list the output in Job.Outputs"}},
 		"error": {job: boom(func(*Task, *Split, Collector) error { return errors.New("no rose") }),
 			kind: wire.Map, want: []string{"no rose"}},
 		"partition": {job: boom(func(_ *Task, _ *Split, out Collector) error { return out.Collect(7, nil, nil) }),

@@ -42,7 +42,7 @@ func (a *attempt) runMap() error {
 			return a.keepSkipped()
 		})
 	} else {
-		err = a.collect(split, code)
+		err = a.writeMapFiles(func() error { return a.collect(split, code) })
 	}
 	a.result.Bytes, a.result.Reads = split.bytesRead(), split.meter.sum()
 	return err
@@ -50,6 +50,14 @@ func (a *attempt) runMap() error {
 
 // collect runs a map with sorted output for reduces.
 func (a *attempt) collect(split *Split, code MapFunc) error {
+	if collect := a.worker.opts.Collect; collect != nil {
+		err := a.runCode(func() error { return code(a.task, split, nil) }, split.Where)
+		if err := cmp.Or(split.err, err); err != nil {
+			return err
+		}
+		a.result.Output, err = collect(a.id())
+		return err
+	}
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
 		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/shuffle"
@@ -37,11 +39,15 @@ type Output struct {
 type countedFile struct {
 	dfs.Writer
 	size int64
+	sum  *xxhash.Digest // of the bytes, if other attempts must write the same ones; nil: not computed
 }
 
 func (f *countedFile) Write(p []byte) (int, error) {
 	n, err := f.Writer.Write(p)
 	f.size += int64(n)
+	if f.sum != nil {
+		_, _ = f.sum.Write(p[:n]) // it never fails
+	}
 	return n, err
 }
 
@@ -125,6 +131,7 @@ type outputs struct {
 	task   wire.TaskID
 	binary bool               // the job's format is binary
 	mapred bool               // files have the names of [FormatMapred]
+	ofMap  bool               // of a map of a job with reduces: there is no main file
 	lazy   bool               // files without records are left out
 	codec  *compression.Codec // of outputs that are bytes; nil: none
 	pulse  *pulse
@@ -178,6 +185,9 @@ func (o *outputs) begin(name, suffix string, content func(*Output) error) (*Outp
 		return nil, fmt.Errorf("create output: %w", err)
 	}
 	out.file, out.open = &countedFile{Writer: file}, true
+	if o.ofMap {
+		out.file.sum = xxhash.New()
+	}
 	o.files[name] = out
 	return out, out.failed(content(out))
 }
@@ -201,14 +211,16 @@ func (o *outputs) sorted() []*Output {
 	return all
 }
 
-// close completes all files. Unless outputs are lazy, it makes the main file even if there are no records.
+// close completes all files. Unless outputs are lazy, it makes the main file, if there is one, even if there are no records.
 func (o *outputs) close() error {
 	if o.lazy {
 		if err := o.dropEmpty(); err != nil {
 			return err
 		}
-	} else if _, err := o.open(""); err != nil {
-		return err
+	} else if !o.ofMap {
+		if _, err := o.open(""); err != nil {
+			return err
+		}
 	}
 	for _, out := range o.sorted() {
 		if err := out.close(); err != nil {
@@ -216,6 +228,19 @@ func (o *outputs) close() error {
 		}
 	}
 	return nil
+}
+
+// manifest describes the files, which are complete.
+func (o *outputs) manifest(id wire.AttemptID, counters wire.Counters) *manifest {
+	m := &manifest{Attempt: id.String(), Counters: counters}
+	for _, f := range o.sorted() {
+		file := manifestFile{Name: f.name, Size: f.file.size}
+		if f.file.sum != nil {
+			file.Sum = f.file.sum.Sum64()
+		}
+		m.Files = append(m.Files, file)
+	}
+	return m
 }
 
 // close completes a file, unless that has been done.

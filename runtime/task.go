@@ -297,8 +297,8 @@ func (b *activeReader) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// Output returns an output of the attempt by name, "" for the main one. Only attempts that
-// commit have outputs: reduces, and the maps of a map-only job.
+// Output returns an output of the attempt by name, "" for the main one. The maps of a job with reduces
+// have no main one.
 func (t *Task) Output(name string) (*Output, error) {
 	if err := t.checkOutput(name); err != nil {
 		return nil, err
@@ -331,7 +331,10 @@ func (t *Task) CloseOutput(name string) error {
 // checkOutput refuses outputs that the job does not declare. A minus ends the name of one with several files.
 func (t *Task) checkOutput(name string) error {
 	if t.outputs == nil {
-		return Fatal(fmt.Errorf("output %q: a %s has no output files of its own when the job has reduces: write them in the reduce", name, t.ID.Task.Kind))
+		return Fatal(fmt.Errorf("output %q: the job declares no outputs, so a %s has no files of its own when the job has reduces: list the output in Job.Outputs", name, t.ID.Task.Kind))
+	}
+	if name == "" && t.outputs.ofMap {
+		return Fatal(errors.New("the main output of a map goes to reduces: it has no file; write to an output of Job.Outputs"))
 	}
 	declared, _, _ := strings.Cut(name, "-")
 	if name != "" && (t.Plan == nil || !slices.Contains(t.Plan.Outputs, name) && !slices.Contains(t.Plan.Outputs, declared)) {

@@ -14,7 +14,8 @@ import (
 //
 //	OUT/_temporary/OWNER             the job's id and its submission's key
 //	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
-//	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
+//	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed; in jobs with reduces
+//	                                 also of maps, see mapfiles.go
 //	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
 //	OUT/_types                       types of the records, if they are binary; see stored.go
@@ -239,6 +240,7 @@ type manifest struct {
 type manifestFile struct {
 	Name string `msgpack:"Name"`
 	Size int64  `msgpack:"Size"`
+	Sum  uint64 `msgpack:"Sum,omitempty"` // xxhash64 of the content, for files of maps of jobs with reduces
 }
 
 func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {

@@ -70,6 +70,9 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 		return err
 	}
 	name := fmt.Sprintf("part-r-%05d", id.Task.N)
+	if id.Task.Kind == wire.Map {
+		name = fmt.Sprintf("days-m-%05d", id.Task.N)
+	}
 	if err := writeAll(t.fs, dfs.Join(t.attempt(id), name), []byte(content)); err != nil {
 		return err
 	}
@@ -87,6 +90,15 @@ func runJob(t *testing.T, tr *tree, retry func(step string, do func(n int) error
 		}
 		return tr.build(testAttempt(wire.Setup, 0, n))
 	})
+	for run := range 2 { // the map runs again after its success
+		retry("map", func(n int) error {
+			id := testAttempt(wire.Map, 0, 10*run+n)
+			if err := writeAttempt(tr, id, "of a map"); err != nil {
+				return err
+			}
+			return tr.publishMap(id, &manifest{Files: []manifestFile{{Name: "days-m-00000", Size: int64(len("of a map"))}}})
+		})
+	}
 	tasks := []wire.TaskID{testTask(wire.Reduce, 0), testTask(wire.Reduce, 1)}
 	for task := range tasks {
 		granted, committed := -1, false
@@ -117,18 +129,19 @@ func runJob(t *testing.T, tr *tree, retry func(step string, do func(n int) error
 			return nil
 		})
 	}
+	tasks = append(tasks, testTask(wire.Map, 0))
 	retry("commit", func(int) error { return tr.commitJob(tasks, noMore, func() error { return nil }) })
 }
 
 // TestLifeWithFaults fails each call of the file system, with or without its effect. After
 // retries, the output must be there exactly once, as without faults.
 func TestLifeWithFaults(t *testing.T) {
-	lifeWithFaults(t, newTree, "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
+	lifeWithFaults(t, newTree, "/data/out/ /data/out/_SUCCESS= /data/out/days-m-00000=of a map /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
 }
 
 // TestUnmarkedWithFaults is TestLifeWithFaults without _SUCCESS.
 func TestUnmarkedWithFaults(t *testing.T) {
-	lifeWithFaults(t, unmarkedTree, "/data/out/ /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
+	lifeWithFaults(t, unmarkedTree, "/data/out/ /data/out/days-m-00000=of a map /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1")
 }
 
 func lifeWithFaults(t *testing.T, makeTree func(dfs.FS) *tree, want string) {

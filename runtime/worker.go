@@ -30,6 +30,10 @@ type Options struct {
 	// stays out of programs that only import this one.
 	Profile func(to io.Writer) (stop func(), err error)
 
+	// Collect replaces the sorted output of a map, in simulations: it is called after the map's code, which gets
+	// no collector. nil: maps write segment files.
+	Collect func(wire.AttemptID) (*wire.MapOutput, error)
+
 	// Clock measures parts of attempts; nil: time.Now.
 	Clock func() time.Time
 }

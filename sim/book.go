@@ -25,6 +25,7 @@ type book struct {
 	ran               map[wire.AttemptID]string
 	holders           map[wire.TaskID]*worker // workers that may rename a task's output into place
 	renames           map[taskNumber]string   // attempt that renamed its output into place
+	published         map[wire.TaskID]string  // attempt that published the files of a map
 	commits           map[string]int          // "job/task" to attempt, by the log
 	facts             map[int]uint64          // hash of the facts by index
 	killAnswered      map[wire.JobID]bool     // jobs with an answered kill
@@ -47,7 +48,7 @@ type book struct {
 func newBook(r *Result) book {
 	return book{
 		leaders: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
-		holders: make(map[wire.TaskID]*worker), renames: make(map[taskNumber]string), commits: make(map[string]int),
+		holders: make(map[wire.TaskID]*worker), renames: make(map[taskNumber]string), published: make(map[wire.TaskID]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), failAnswered: make(map[string]bool), lostFiles: make(map[string]bool),
 		jobStates: make(map[int]*jobState), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
 		launchedSinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
@@ -334,6 +335,10 @@ func (b *book) checkRename(p *worker, from, to string) {
 		return
 	}
 	by := from[strings.LastIndexByte(from, '/')+1:]
+	if w.publishes(task) {
+		b.checkPublished(w, task, by)
+		return
+	}
 	if !p.granted {
 		w.fail("V3: %s renames its output to %s without a grant", by, to)
 	}

@@ -165,6 +165,10 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	}
 	want := []string{"_SUCCESS"}
 	plan := &c.sub.Plan.Jobs[i]
+	for m := 0; m < s.Maps.Total && len(plan.Outputs) > 0; m++ {
+		want = append(want, fmt.Sprintf("%s-m-%05d", mapFilesOutput, m))
+	}
+	files := want[1:]
 	for p := range plan.Reduces {
 		want = append(want, fmt.Sprintf("part-r-%05d", p))
 	}
@@ -175,7 +179,7 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 		w.fail("V10: the output of %v is %v, want %v", s.ID, names, want)
 	}
 	chosen := make(map[int]uint64) // by map: digest of the attempt that reduces have read
-	for n, name := range want[1:] {
+	for n, name := range want[1+len(files):] {
 		data := w.read(out + "/" + name)
 		if plan.Reduces == 0 {
 			if data != string(mapLine(n)) {
@@ -184,6 +188,10 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 			continue
 		}
 		w.checkPartition(c, i, s, n, data, chosen)
+	}
+	for m, name := range files {
+		read, known := chosen[m]
+		w.checkMapFile(s.ID, m, w.read(out+"/"+name), read, known)
 	}
 }
 

@@ -103,6 +103,9 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	if c.w.badRecords {
 		maps.Copy(j.Properties, skipProperties)
 	}
+	if c.w.mapFiles && j.Reduces > 0 {
+		j.Outputs = []string{mapFilesOutput}
+	}
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {
 		splits := plan.IntN(12)

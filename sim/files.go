@@ -93,6 +93,7 @@ func (p *worker) carryOut(c *fileCall) error {
 	err := c.do()
 	if c.op == "renamedir" {
 		w.note("%v: %v", c, err)
+		w.countPublished(c.to, err)
 	}
 	if err == nil && c.op == "renamedir" {
 		w.book.checkRename(p, c.name, c.to)

@@ -142,7 +142,7 @@ func (w *world) checkFleet() {
 func emptyWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, fs: newFiles(),
+		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, mapFiles: r.Options.MapFiles, fs: newFiles(),
 		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), stepping: stepping{max: maxSteps, factsEvery: 1},
 	}
 	if r.Options.Digest {

@@ -78,6 +78,8 @@
 //	    whole output. A failed or killed job stops its flow, except jobs that have ended
 //	    or commit.
 //	V18 An attempt skips the bad record of its task, or nothing.
+//	V19 The files that a map of a job with reduces writes are published once, and are those of the
+//	    records that reduces have read.
 //
 // At the end:
 //
@@ -118,7 +120,7 @@
 //	faults that last, also in turn        lasting.go; rotating.go
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
-//	workers and their attempts            worker.go; badrecords.go (V18)
+//	workers and their attempts            worker.go; badrecords.go (V18), mapfiles.go (V19)
 //	a process that crashes or stops, its  process.go; costs.go and rates.go: the time of Steps;
 //	loop                                  gate.go: effects that wait for each other
 //	effects that fail for good            refused.go
@@ -155,6 +157,8 @@ type Options struct {
 	Digest bool
 	// BadRecords gives every third task a bad record, see badrecords.go.
 	BadRecords bool
+	// MapFiles lets the maps of jobs with reduces write files beside their map output.
+	MapFiles bool
 
 	sabotage sabotage
 }
@@ -180,6 +184,7 @@ type Result struct {
 	Busy                  time.Duration // time of all Steps of the busiest job tracker
 	Digest                uint64        // of all commands of all cores, if Options ask for it
 	Skips                 int           // attempts that skipped a bad record
+	MapsAgain             int           // attempts that found the files of their map published
 
 	lasting *lasting // nil: no faults last
 }

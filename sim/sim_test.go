@@ -127,6 +127,24 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
+// TestMapFiles: storms in which maps of jobs with reduces write files. Also when map outputs are lost, attempts are killed,
+// leaders change and records are skipped, a successful job has the files of each map once.
+func TestMapFiles(t *testing.T) {
+	withoutRace(t)
+	again := 0
+	for seed := range uint64(60) {
+		r := Run(Options{Seed: seed, Calm: seed < 8, MapFiles: true, BadRecords: seed%4 == 3})
+		again += r.MapsAgain
+		if r.Violation != "" || r.Options.Calm && r.Outcomes[wire.Failed] > 0 {
+			t.Errorf("%s, with files of maps: %.500s, outcomes %v", r.Command(), r.Violation, r.Outcomes)
+		}
+	}
+	t.Logf("%d attempts have found the files of their map published", again)
+	if again < 50 {
+		t.Errorf("only %d attempts have found the files of their map published", again)
+	}
+}
+
 // TestDeadline: a run with more work left than the bound allows ends later. Endless repetition
 // still fails.
 func TestDeadline(t *testing.T) {

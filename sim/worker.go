@@ -87,7 +87,7 @@ func (p *worker) begin() {
 		defer close(served)
 		// Its last message already has the reason for its end.
 		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{
-			InProcess: true, Progress: time.Hour, Clock: func() time.Time { return time.UnixMilli(0).Add(p.w.now) },
+			InProcess: true, Progress: time.Hour, Collect: p.collected, Clock: func() time.Time { return time.UnixMilli(0).Add(p.w.now) },
 		})
 	}()
 	go func() {
@@ -241,7 +241,7 @@ func (p *worker) prepare(run *wire.Run) {
 			return
 		case p.endsInBadRecord(run):
 			return
-		case kind == wire.Map && w.plan(run).Reduces > 0:
+		case kind == wire.Map && w.plan(run).Reduces > 0 && len(w.plan(run).Outputs) == 0:
 			p.mapDone(run)
 			return
 		case kind == wire.Fence && (w.sabotage == skipFences || w.sabotage == replaceTargets):
@@ -272,11 +272,22 @@ func (p *worker) sendHeartbeats(run *wire.Run) {
 
 // mapDone is a map of a job with reduces, in one step.
 func (p *worker) mapDone(run *wire.Run) {
-	w, id := p.w, run.Attempt
-	switch {
-	case p.behaviour.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir), !p.tt.hasSpace(run.Dir):
-		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leaveProcesses)
+	out, err := (*wire.MapOutput)(nil), errCode
+	if !p.behaviour.fail {
+		out, err = p.writeOutput(run)
+	}
+	if err != nil {
+		p.report(&wire.WorkerDone{Result: wire.Result{Error: err.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leaveProcesses)
 		return
+	}
+	p.report(&wire.WorkerDone{Result: wire.Result{Bytes: inputBlock, Output: out}}, !p.behaviour.leaveProcesses)
+}
+
+// writeOutput writes map output to the tracker's disk.
+func (p *worker) writeOutput(run *wire.Run) (*wire.MapOutput, error) {
+	w, id := p.w, run.Attempt
+	if w.fault(w.rates.disks) || !p.tt.disk.works(run.Dir) || !p.tt.hasSpace(run.Dir) {
+		return nil, errCode
 	}
 	d := w.digestOf(id)
 	p.tt.disk.files[run.Dir+"/"+core.OutputFile] = &file{pieces: []piece{{id.Task.N, d}}}
@@ -284,10 +295,7 @@ func (p *worker) mapDone(run *wire.Run) {
 	if w.sabotage == hideDigests {
 		reported = uint64(id.Task.N) + 1
 	}
-	p.report(&wire.WorkerDone{Result: wire.Result{
-		Bytes:  inputBlock,
-		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: reported, Bytes: segmentLength},
-	}}, !p.behaviour.leaveProcesses)
+	return &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: reported, Bytes: segmentLength}, nil
 }
 
 // read reads the input of a reduce; reduceCode writes it to the output.
@@ -327,9 +335,13 @@ func (p *worker) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	return program, nil
 }
 
-// mapCode is the map of a map-only job.
+// mapCode is the map of a map-only job, or of a job with files of maps.
 func (p *worker) mapCode(t *mrruntime.Task, in *mrruntime.Split, _ mrruntime.Collector) error {
-	out, err := t.Output("")
+	name, line := "", mapLine(t.ID.Task.N)
+	if t.Partitions > 0 {
+		name, line = mapFilesOutput, mapFileLine(p.w.digestOf(t.ID))
+	}
+	out, err := t.Output(name)
 	if err != nil {
 		return err
 	}
@@ -338,7 +350,7 @@ func (p *worker) mapCode(t *mrruntime.Task, in *mrruntime.Split, _ mrruntime.Col
 	}
 	for range in.Lines() {
 	}
-	return out.Write(mapLine(t.ID.Task.N))
+	return out.Write(line)
 }
 
 func (p *worker) reduceCode(t *mrruntime.Task, _ mrruntime.Records) error {

@@ -46,7 +46,9 @@ type world struct {
 	policies      []string        // policies that have answered
 	sabotage      sabotage
 	badRecords    bool // Options.BadRecords
+	mapFiles      bool // Options.MapFiles
 	skips         int  // Result.Skips
+	mapsAgain     int  // Result.MapsAgain
 	digest        decisions
 
 	fs      *mem.FS
@@ -240,7 +242,7 @@ func (w *world) finish(r *Result) {
 	for _, t := range w.tts {
 		t.killProcesses()
 	}
-	r.Trace, r.Elapsed, r.Steps, r.Leaders, r.Skips = w.trace, w.now, w.stepping.steps, len(w.book.leaders), w.skips
+	r.Trace, r.Elapsed, r.Steps, r.Leaders, r.Skips, r.MapsAgain = w.trace, w.now, w.stepping.steps, len(w.book.leaders), w.skips, w.mapsAgain
 	r.Digest = w.digest.value()
 	r.Lost = w.book.losses
 	r.Silences = w.book.silences

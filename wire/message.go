@@ -147,24 +147,25 @@ type (
 
 	// Launch starts an attempt.
 	Launch struct {
-		Epoch      uint64        `msgpack:"Epoch"`
-		Attempt    AttemptID     `msgpack:"Attempt"`
-		Staging    string        `msgpack:"Staging"`    // the submission's
-		Index      int           `msgpack:"Index"`      // of the job in the submission's Plan
-		Generation Generation    `msgpack:"Generation"` // of the home that a reduce reads
-		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
-		Outcome    State         `msgpack:"Outcome"`    // for a cleanup: Failed or Killed
-		Timeout    time.Duration `msgpack:"Timeout"`
-		Memory     int64         `msgpack:"Memory"`            // maximum resident bytes of the attempt's processes; 0: no limit
-		Processes  int           `msgpack:"Processes"`         // maximum number of processes of the attempt; 0: no limit
-		LocalBytes int64         `msgpack:"LocalBytes"`        // maximum bytes in the attempt's working directory; 0: no limit
-		Rack       string        `msgpack:"Rack"`              // of the tracker; empty: unknown
-		Token      string        `msgpack:"Token"`             // of the job
-		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each
-		Skip       *Skip         `msgpack:"Skip,omitempty"`    // for a map or reduce; nil: the job skips no records
-		Digest     []byte        `msgpack:"Digest,omitempty"`  // the submission's
-		Owner      string        `msgpack:"Owner,omitempty"`   // of the job, as the leader has authenticated it
-		Cores      int           `msgpack:"Cores,omitempty"`   // cores that it requests; 0: none
+		Epoch       uint64        `msgpack:"Epoch"`
+		Attempt     AttemptID     `msgpack:"Attempt"`
+		Staging     string        `msgpack:"Staging"`    // the submission's
+		Index       int           `msgpack:"Index"`      // of the job in the submission's Plan
+		Generation  Generation    `msgpack:"Generation"` // of the home that a reduce reads
+		Subject     AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
+		Outcome     State         `msgpack:"Outcome"`    // for a cleanup: Failed or Killed
+		Timeout     time.Duration `msgpack:"Timeout"`
+		Memory      int64         `msgpack:"Memory"`                // maximum resident bytes of the attempt's processes; 0: no limit
+		Processes   int           `msgpack:"Processes"`             // maximum number of processes of the attempt; 0: no limit
+		LocalBytes  int64         `msgpack:"LocalBytes"`            // maximum bytes in the attempt's working directory; 0: no limit
+		Rack        string        `msgpack:"Rack"`                  // of the tracker; empty: unknown
+		Token       string        `msgpack:"Token"`                 // of the job
+		GivenUp     []uint64      `msgpack:"GivenUp,omitempty"`     // for a commit: tasks without output, one bit each
+		GivenUpMaps []uint64      `msgpack:"GivenUpMaps,omitempty"` // for a commit of a job with reduces: maps that were given up, one bit each
+		Skip        *Skip         `msgpack:"Skip,omitempty"`        // for a map or reduce; nil: the job skips no records
+		Digest      []byte        `msgpack:"Digest,omitempty"`      // the submission's
+		Owner       string        `msgpack:"Owner,omitempty"`       // of the job, as the leader has authenticated it
+		Cores       int           `msgpack:"Cores,omitempty"`       // cores that it requests; 0: none
 	}
 
 	// Kill ends an attempt.
@@ -234,19 +235,20 @@ type (
 
 	// Run tells a worker to run an attempt. A worker runs one attempt at a time.
 	Run struct {
-		Attempt AttemptID `msgpack:"Attempt"`
-		Staging string    `msgpack:"Staging"`           // the submission's
-		Index   int       `msgpack:"Index"`             // of the job in the submission's Plan
-		Dir     string    `msgpack:"Dir"`               // the attempt's own local directory; the tracker creates it
-		Logs    string    `msgpack:"Logs"`              // directory for its stdout and stderr
-		Runs    []Segment `msgpack:"Runs"`              // for a reduce: its partition
-		Subject AttemptID `msgpack:"Subject"`           // the attempt that a fence settles
-		Outcome State     `msgpack:"Outcome"`           // for a cleanup: Failed or Killed
-		Host    string    `msgpack:"Host"`              // name of the tracker's machine in the file system
-		Rack    string    `msgpack:"Rack"`              // as in Launch
-		GivenUp []uint64  `msgpack:"GivenUp,omitempty"` // as in Launch
-		Skip    *Skip     `msgpack:"Skip,omitempty"`    // as in Launch
-		Digest  []byte    `msgpack:"Digest,omitempty"`  // as in Launch
+		Attempt     AttemptID `msgpack:"Attempt"`
+		Staging     string    `msgpack:"Staging"`               // the submission's
+		Index       int       `msgpack:"Index"`                 // of the job in the submission's Plan
+		Dir         string    `msgpack:"Dir"`                   // the attempt's own local directory; the tracker creates it
+		Logs        string    `msgpack:"Logs"`                  // directory for its stdout and stderr
+		Runs        []Segment `msgpack:"Runs"`                  // for a reduce: its partition
+		Subject     AttemptID `msgpack:"Subject"`               // the attempt that a fence settles
+		Outcome     State     `msgpack:"Outcome"`               // for a cleanup: Failed or Killed
+		Host        string    `msgpack:"Host"`                  // name of the tracker's machine in the file system
+		Rack        string    `msgpack:"Rack"`                  // as in Launch
+		GivenUp     []uint64  `msgpack:"GivenUp,omitempty"`     // as in Launch
+		GivenUpMaps []uint64  `msgpack:"GivenUpMaps,omitempty"` // as in Launch
+		Skip        *Skip     `msgpack:"Skip,omitempty"`        // as in Launch
+		Digest      []byte    `msgpack:"Digest,omitempty"`      // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.

@@ -90,17 +90,18 @@ func (c *cluster) awaitMapsDone(n int) {
 
 // startAllButOne starts a job of seven maps on a new cluster and waits until six have ended. The
 // last map waits, so that the outputs of the six stay. It returns the last map's tracker.
-func startAllButOne(c *cluster) (*job, *processes.Daemon) {
+func startAllButOne(c *cluster, flags ...string) (*job, *processes.Daemon) {
 	c.t.Helper()
-	j := c.paced(7, "-gate", "-gated-map", "0", "-D", "mapreduce.job.reduces=3")
+	j := c.paced(7, append(flags, "-gate", "-gated-map", "0", "-D", "mapreduce.job.reduces=3")...)
 	c.awaitMapsDone(6)
 	return j, c.awaitRunning("m")
 }
 
-// Row 12. Trackers with needed map outputs are killed: those maps rerun, and the output is right.
+// Row 12. Trackers with needed map outputs are killed: those maps rerun, and the output is right, with
+// the files that maps write beside their map output.
 func TestTrackerKilledWithOutputs(t *testing.T) {
 	c := start(t, shortLease)
-	j, busy := startAllButOne(c)
+	j, busy := startAllButOne(c, "-files")
 	for _, d := range c.TaskTrackers {
 		if d != busy {
 			if err := d.Kill(); err != nil {
@@ -113,10 +114,30 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 		return err == nil && len(status.Trackers) == 1
 	})
 	j.OpenGate()
-	j.checkSuccess()
+	j.Succeed()
+	j.takeMapFiles()
+	checkCounts(t, j.Out, j.text)
 	if n := len(j.Traces("m", "began")); n < 8 {
 		t.Errorf("%d map attempts: no map has rerun", n)
 	}
+}
+
+// takeMapFiles checks that the files of the maps have each word of the input once, and removes them.
+func (j *job) takeMapFiles() {
+	j.t.Helper()
+	names, err := filepath.Glob(j.Out + "/words-*-m-*")
+	if err != nil || len(names) == 0 {
+		j.t.Fatalf("files of maps: %v %v", names, err)
+	}
+	var words []byte
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err = errors.Join(err, os.Remove(name)); err != nil {
+			j.t.Fatal(err)
+		}
+		words = append(words, content...)
+	}
+	trial.CheckEqual(j.t, j.Out, trial.SortLines(trial.CountWords(words)), trial.SortLines(trial.CountWords(j.text)))
 }
 
 // Row 13. A tracker is stopped for longer than a lease, then continued. The leader refuses the

@@ -122,6 +122,9 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		m.Generation = j.partitions.homes[tk.n].generation
 	case wire.Commit:
 		m.GivenUp = j.facts.GivenUpTasks(j.facts.Kind()).Words()
+		if j.facts.Reduces() > 0 {
+			m.GivenUpMaps = j.facts.GivenUpTasks(wire.Map).Words()
+		}
 	case wire.Cleanup:
 		m.Outcome = j.facts.Stop().Outcome
 	}

@@ -58,6 +58,9 @@ func showMessage(m wire.Message) string {
 		if givenUp := taskset.Of(m.GivenUp); givenUp.Len() > 0 {
 			text += " without " + givenUp.Ranges(100)
 		}
+		if givenUp := taskset.Of(m.GivenUpMaps); givenUp.Len() > 0 {
+			text += " without maps " + givenUp.Ranges(100)
+		}
 		if m.Outcome != 0 {
 			text += " after " + m.Outcome.String()
 		}

@@ -235,7 +235,7 @@ func (c *Core) run(a *attempt) {
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
 		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
-		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp, Skip: a.launch.Skip,
+		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp, GivenUpMaps: a.launch.GivenUpMaps, Skip: a.launch.Skip,
 		Digest: a.launch.Digest,
 	}
 	for _, r := range a.runs {

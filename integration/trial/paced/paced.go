@@ -25,6 +25,7 @@ var (
 	varying    = flag.Bool("varying", false, "each attempt of a map emits another word")
 	mapOnly    = flag.Bool("map-only", false, "write the lines unchanged, without reduces")
 	slowDir    = flag.String("slow-dir", "", "attempts that run in this directory take ten times as long")
+	files      = flag.Bool("files", false, "maps also write each word to a file that its last letter names")
 	pauseEarly = flag.Bool("pause-early", false, "a map waits after its first line, not after its last")
 )
 
@@ -39,7 +40,11 @@ func main() {
 		if *mapOnly {
 			return mapreduce.MapOnly(mapreduce.MapSplit(mapreduce.Lines(), copyLines)).Job("paced"), nil
 		}
-		return mapreduce.ReduceAll(mapreduce.MapSplit(mapreduce.Lines(), splitWords), count).Job("paced"), nil
+		job := mapreduce.ReduceAll(mapreduce.MapSplit(mapreduce.Lines(), splitWords), count).Job("paced")
+		if *files {
+			job.Outputs = []string{"words"}
+		}
+		return job, nil
 	})
 }
 
@@ -54,6 +59,9 @@ func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int
 	return forEachLine(t, lines, func(line string) {
 		for w := range strings.FieldsSeq(line) {
 			emit(w, 1)
+			if *files {
+				mapreduce.WriteBy(t, "words", w[len(w)-1:], w, struct{}{})
+			}
 		}
 	})
 }
