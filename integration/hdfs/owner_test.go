@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	bare "github.com/colinmarc/hdfs/v2"
@@ -13,6 +14,8 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -93,6 +96,8 @@ func TestJobAsOwner(t *testing.T) {
 		}
 	}
 
+	p.checkDriver(dfs.Join(home, "lines"), owner, dfs.Join(own, wire.StagingSessions), run)
+
 	// A task tracker without the flag refuses such a job, and says why.
 	for _, d := range p.daemons.TaskTrackers {
 		if err := d.Terminate(); err != nil {
@@ -101,4 +106,48 @@ func TestJobAsOwner(t *testing.T) {
 	}
 	p.startTracker(c.DataNodes[2])
 	run(owner, "wordcount", "-input", in, "-output", dfs.Join(home, "none")).Fail(1, "start this task tracker with -hdfs-as-owner")
+}
+
+// checkDriver checks that a driver of the owner keeps its session where the owner's jobs write and read it. It is
+// killed during its third step. Started again, it runs only the other steps, and then removes the session.
+func (p *platform) checkDriver(in, owner, sessions string, run func(user, program string, args ...string) *trial.Run) {
+	p.t.Helper()
+	p.put(in, []byte("a\nhang\n"), asUser(owner))
+	before := len(p.jobs())
+	killed := run(owner, "driven", "-input", in, "-session", "s")
+	killed.Await("the third step", func() bool {
+		jobs := p.jobs()
+		return len(jobs) == before+3 && jobs[0].Maps.Running == 1
+	})
+	for _, pid := range processes.Children(killed.Pid()) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			p.t.Error(err)
+		}
+	}
+	killed.Fail(1, "killed")
+	files := client(p.t, p.hdfs, asUser(owner))
+	if kept, err := files.List(sessions); err != nil || len(kept) != 1 {
+		p.t.Errorf("%d sessions, want 1: %v", len(kept), err)
+	}
+	if err := files.Remove(in); err != nil {
+		p.t.Fatal(err)
+	}
+	p.put(in, []byte("b\n"), asUser(owner))
+	printed := run(owner, "driven", "-input", in, "-session", "s").Succeed()
+	if want := []string{"step 0 a", "step 1 hang", "step 2 b", "step 3 b"}; !trial.ContainsAll(printed, want) || strings.Contains(printed, "step 0 b") {
+		p.t.Errorf("the driver printed\n%s", printed)
+	}
+	if kept, err := files.List(sessions); err != nil || len(kept) != 0 {
+		p.t.Errorf("%d sessions are left: %v", len(kept), err)
+	}
+}
+
+// jobs returns the cluster's jobs, the newest first.
+func (p *platform) jobs() []web.Job {
+	p.t.Helper()
+	jobs, err := p.client.Jobs(p.ctx, core.Query{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return jobs
 }

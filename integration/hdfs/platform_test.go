@@ -36,7 +36,7 @@ func programs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	programDir = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "integration/embedded/words", trial.Paced); err != nil {
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "integration/embedded/words", "integration/trial/driven", trial.Paced); err != nil {
 		t.Fatal(err)
 	}
 	return programDir
@@ -249,8 +249,9 @@ func (p *platform) leftovers(dir string) (list []string) {
 		switch name := dfs.Base(info.Name); {
 		case name == "_temporary", strings.HasPrefix(name, "."):
 			list = append(list, info.Name)
-		case dfs.Base(dir) == "staging" && !slices.Contains([]string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingUsers}, name),
-			dfs.Base(dfs.Dir(dir)) == wire.StagingUsers && name != wire.StagingPrograms:
+		case dfs.Base(dir) == "staging" && !slices.Contains([]string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingSessions, wire.StagingUsers}, name),
+			dfs.Base(dfs.Dir(dir)) == wire.StagingUsers && name != wire.StagingPrograms && name != wire.StagingSessions,
+			dfs.Base(dir) == wire.StagingSessions:
 			list = append(list, info.Name)
 		case info.Dir && name != wire.StagingHistory:
 			list = append(list, p.leftovers(info.Name)...)
