@@ -3,6 +3,7 @@ package parquetfile
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 	"github.com/quernmr/quern/internal/javatext"
 )
 
-// AppendJSON appends a value of a node as JSON, in one line:
+// WriteJSON writes a value of a node as JSON, in one line, and the line's end:
 //
 //	plain group, map with texts as keys      an object
 //	other map                                an array of objects with key and value
@@ -24,69 +25,109 @@ import (
 //	DATE                                     "2006-01-02"
 //	TIMESTAMP, INT96                         "2006-01-02T15:04:05.999Z"; without Z if it has no time zone
 //	other bytes                              a string with a character up to U+00FF for each
-func (f *File) AppendJSON(dst []byte, n *Node, v any) []byte {
+//
+// It keeps little of the line in memory, since a text of a dictionary may be in a row many times.
+func (f *File) WriteJSON(w io.Writer, n *Node, v any) error {
+	p := jsonPrinter{f: f, to: w}
+	p.value(n, v)
+	p.out = append(p.out, '\n')
+	p.flush()
+	return p.err
+}
+
+// flushedSize is how much a jsonPrinter keeps.
+const flushedSize = 64 << 10
+
+type jsonPrinter struct {
+	f   *File
+	out []byte
+	to  io.Writer
+	err error // of to
+}
+
+func (p *jsonPrinter) flush() {
+	if p.err == nil {
+		_, p.err = p.to.Write(p.out)
+	}
+	p.out = p.out[:0]
+}
+
+func (p *jsonPrinter) text(s string) { p.out = append(p.out, s...) }
+
+func (p *jsonPrinter) value(n *Node, v any) {
+	if len(p.out) > flushedSize {
+		p.flush()
+	}
+	if p.err != nil {
+		return
+	}
 	switch v := v.(type) {
 	case nil:
-		return append(dst, "null"...)
+		p.text("null")
 	case []any:
 		element := *n
 		if n.Shape == List && !n.Repeated {
 			element = *n.Element()
 		}
 		element.Repeated = false
-		return f.appendList(dst, &element, v)
+		p.list(&element, v)
 	case []Entry:
-		return f.appendMap(dst, n.Children[0].Children, v)
+		p.entries(n.Children[0].Children, v)
 	case Struct:
-		dst = append(dst, '{')
+		p.text("{")
 		for i, child := range n.Children {
-			dst = appendName(dst, i, child.Name)
-			dst = f.AppendJSON(dst, child, v[i])
+			p.name(i, child.Name)
+			p.value(child, v[i])
 		}
-		return append(dst, '}')
+		p.text("}")
+	default:
+		p.out = appendValue(p.out, p.f.Columns[n.Column].Type, v)
 	}
-	return appendValue(dst, f.Columns[n.Column].Type, v)
 }
 
-func (f *File) appendList(dst []byte, element *Node, all []any) []byte {
-	dst = append(dst, '[')
+func (p *jsonPrinter) list(element *Node, all []any) {
+	p.text("[")
 	for i, v := range all {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = f.AppendJSON(dst, element, v)
+		p.comma(i)
+		p.value(element, v)
 	}
-	return append(dst, ']')
+	p.text("]")
 }
 
-func (f *File) appendMap(dst []byte, entry []*Node, all []Entry) []byte {
+func (p *jsonPrinter) entries(entry []*Node, all []Entry) {
 	key, value := entry[0], entry[1]
-	if key.Optional || key.Shape != Leaf || f.Columns[key.Column].Type.Logical != String {
-		dst = append(dst, '[')
+	if key.Optional || key.Shape != Leaf || p.f.Columns[key.Column].Type.Logical != String {
+		p.text("[")
 		for i, e := range all {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendName(append(dst, '{'), 0, key.Name)
-			dst = appendName(f.AppendJSON(dst, key, e.Key), 1, value.Name)
-			dst = append(f.AppendJSON(dst, value, e.Value), '}')
+			p.comma(i)
+			p.text("{")
+			p.name(0, key.Name)
+			p.value(key, e.Key)
+			p.name(1, value.Name)
+			p.value(value, e.Value)
+			p.text("}")
 		}
-		return append(dst, ']')
+		p.text("]")
+		return
 	}
-	dst = append(dst, '{')
+	p.text("{")
 	for i, e := range all {
 		name, _ := e.Key.(string)
-		dst = appendName(dst, i, name)
-		dst = f.AppendJSON(dst, value, e.Value)
+		p.name(i, name)
+		p.value(value, e.Value)
 	}
-	return append(dst, '}')
+	p.text("}")
 }
 
-func appendName(dst []byte, i int, name string) []byte {
+func (p *jsonPrinter) comma(i int) {
 	if i > 0 {
-		dst = append(dst, ',')
+		p.text(",")
 	}
-	return append(javatext.AppendJSON(dst, name), ':')
+}
+
+func (p *jsonPrinter) name(i int, name string) {
+	p.comma(i)
+	p.out = append(javatext.AppendJSON(p.out, name), ':')
 }
 
 // appendValue appends a value of a column.

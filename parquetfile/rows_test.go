@@ -18,6 +18,8 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // nested has lists, maps and groups in each other.
@@ -98,24 +100,26 @@ func asJSON(file []byte, limits Limits) (string, error) {
 		return "", err
 	}
 	f.Brotli = func(packed io.Reader) io.Reader { return brotli.NewReader(packed) }
-	var all []byte
+	var all strings.Builder
 	for g := range f.Groups {
 		if f.Groups[g].Rows == 0 {
 			continue
 		}
 		rows, err := f.ReadRows(g, f.Root)
 		if err != nil {
-			return string(all), err
+			return all.String(), err
 		}
 		for range f.Groups[g].Rows {
 			v, err := rows.Next()
 			if err != nil {
-				return string(all), err
+				return all.String(), err
 			}
-			all = append(f.AppendJSON(all, f.Root, v), '\n')
+			if err := f.WriteJSON(&all, f.Root, v); err != nil {
+				return "", err
+			}
 		}
 	}
-	return string(all), nil
+	return all.String(), nil
 }
 
 // TestRows: rows with lists, maps and groups come back, as encoding/json reads them.
@@ -203,6 +207,51 @@ func TestJSONValues(t *testing.T) {
 			t.Errorf("%s %v: %s, want %s", c.t, c.v, got, c.want)
 		}
 	}
+}
+
+// TestLargeLine: a row that prints much more than the file has is written in little memory, until an error of the writer.
+func TestLargeLine(t *testing.T) {
+	type row struct {
+		Texts []string `parquet:",dict"`
+	}
+	file := writtenRows(t, []row{{slices.Repeat([]string{strings.Repeat("x", 100_000)}, 5000)}}, 1)
+	f, err := Open(bytes.NewReader(file), int64(len(file)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := f.ReadRows(0, f.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := rows.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("disk full")
+	for limit, want := range map[int]error{1 << 30: nil, 1000: full} {
+		to := &limited{left: limit, err: full}
+		membound.Bound{Free: 4 << 20}.Check(t, 0, func() {
+			if err := f.WriteJSON(to, f.Root, v); err != want {
+				t.Errorf("%v, want %v", err, want)
+			}
+		})
+		if want == nil && to.n != len(`{"Texts":[]}`)+5000*100_003 {
+			t.Errorf("%d bytes", to.n)
+		}
+	}
+}
+
+// limited counts bytes, and fails after some.
+type limited struct {
+	n, left int
+	err     error
+}
+
+func (w *limited) Write(p []byte) (int, error) {
+	if w.n += len(p); w.n > w.left {
+		return 0, w.err
+	}
+	return len(p), nil
 }
 
 // TestElement has the forms of lists in the specification of logical types.

@@ -96,7 +96,6 @@ func (r *call) parquet(f dfs.File) error {
 		return err
 	}
 	out := interrupt.Writer{Context: r.ctx, Writer: r.out}
-	var line []byte
 	for g := range in.Groups {
 		if in.Groups[g].Rows == 0 {
 			continue
@@ -110,8 +109,7 @@ func (r *call) parquet(f dfs.File) error {
 			if err != nil {
 				return err
 			}
-			line = append(in.AppendJSON(line[:0], in.Root, row), '\n')
-			if _, err := out.Write(line); err != nil {
+			if err := in.WriteJSON(out, in.Root, row); err != nil {
 				return err
 			}
 		}
