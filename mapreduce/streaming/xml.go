@@ -99,8 +99,8 @@ func (x *xmlRecords) read(from io.Reader, length int64, maxRecord int, yield fun
 	if x.SlowMatch {
 		search = newPatternSearch(in, x)
 	}
-	found, at, err := search.find(false) // Hadoop also searches before it is asked for the first record
-	for found = true; found && err == nil && at < length; {
+	_, at, err := search.find(false) // Hadoop also searches before it is asked for the first record
+	for found := true; found && err == nil && at < length; {
 		if found, at, err = search.find(false); !found || err != nil || at >= length {
 			break
 		}

@@ -27,7 +27,7 @@ func AppendHex(dst, b []byte) []byte {
 }
 
 // errNoText reports that Java fails to show an object.
-var errNoText = errors.New("Hadoop cannot show it as text")
+var errNoText = errors.New("no text form in Hadoop")
 
 // AppendText appends an object of typedbytes in the text form of Java.
 func AppendText(dst, object []byte) ([]byte, error) {
