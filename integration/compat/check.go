@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,13 +124,22 @@ func count(results []result, state string) (n int) {
 	return n
 }
 
+const tableHead = "| check | program | compared answers | lines | result | run on | `make test` checks them with |\n|---|---|---|---|---|---|---|\n"
+
+// row returns the result's row in a table.
+func (r *result) row(day string) string {
+	peer := strings.TrimSpace(r.peer + " " + r.version)
+	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, day, r.gate)
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
 // show returns the table of results, then the reasons of differences, failures and skips.
-func show(results []result) string {
+func show(results []result, now time.Time) string {
 	var b strings.Builder
-	b.WriteString("| check | program | compared answers | lines | result | `make test` checks them with |\n|---|---|---|---|---|---|\n")
+	b.WriteString(tableHead)
 	for _, r := range results {
-		peer := strings.TrimSpace(r.peer + " " + r.version)
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, r.gate)
+		b.WriteString(r.row(day(now)))
 	}
 	for _, r := range results {
 		if r.reason != "" {
@@ -139,11 +149,27 @@ func show(results []result) string {
 	return b.String()
 }
 
-// head returns the beginning of docs/compat.md.
-func head(now time.Time) string {
-	return "# Comparison with Hadoop, DuckDB and Spark\n\n" +
+// updated returns docs/compat.md with the rows of new results. Other checks keep their rows.
+func updated(old string, all []check, results []result, now time.Time) string {
+	rows := make(map[string]string) // by the check's name
+	for line := range strings.Lines(old) {
+		if fields := strings.SplitN(line, " | ", 2); len(fields) == 2 {
+			rows[strings.TrimPrefix(fields[0], "| ")] = line
+		}
+	}
+	for _, r := range results {
+		if r.state != skipped {
+			rows[r.name] = r.row(day(now))
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Comparison with Hadoop, DuckDB and Spark\n\n" +
 		"`make compat` runs these programs, compares their answers with the recorded ones in `testdata` and with Quern's, and\n" +
-		"writes this page. `go run ./integration/compat -rewrite` records new answers. `make test` does not need the programs:\n" +
-		"it compares Quern with the recorded answers.\n\n" +
-		"Results of " + now.UTC().Format(time.DateOnly) + ":\n\n"
+		"writes this page. `go run ./integration/compat -only NAMES` runs some checks, and `-rewrite` records new answers.\n" +
+		"`make test` does not need the programs: it compares Quern with the recorded answers.\n\n" + tableHead)
+	for _, c := range all {
+		never := result{check: c, state: "never run"}
+		b.WriteString(cmp.Or(rows[c.name], never.row("–")))
+	}
+	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
@@ -54,16 +55,29 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestShow: the table has each check with its peer, the peer's version and the result.
+// TestShow: the table has each check with its peer, the peer's version, the result and the day.
 func TestShow(t *testing.T) {
 	table := show([]result{
 		{check{name: "a", peer: "Hadoop", compared: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
 		{check{name: "b", peer: "Spark", compared: "queries"}, answers{}, skipped, "no java"},
-	})
-	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
+	}, time.Unix(0, 0))
+	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | 1970-01-01 | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
+	}
+}
+
+// TestUpdated: a run replaces the rows of its checks on the page; a check that was skipped or not run keeps its row, and
+// one that is gone loses it.
+func TestUpdated(t *testing.T) {
+	all := []check{{name: "a", peer: "Hadoop"}, {name: "b", peer: "Spark"}, {name: "c"}}
+	old := updated("", []check{all[0], all[1], {name: "gone"}}, []result{{check: all[0], state: same}, {check: all[1], state: same}}, time.Unix(0, 0))
+	got := updated(old, all, []result{{check: all[0], state: differs}, {check: all[1], state: skipped}}, time.Unix(0, 0).AddDate(1, 0, 0))
+	_, rows, _ := strings.Cut(got, tableHead)
+	const want = "| a | Hadoop |  | 0 | differs | 1971-01-01 |  |\n| b | Spark |  | 0 | same | 1970-01-01 |  |\n| c |  |  | 0 | never run | – |  |\n"
+	if rows != want {
+		t.Errorf("the rows are\n%swant\n%s", rows, want)
 	}
 }
 

@@ -9,7 +9,7 @@
 //
 // Peers come from Maven and Python's package index into the cache (package cache).
 // Unavailable peers are skipped and named. Peers run one at a time, because they need
-// memory. If every check has run, compat also writes the table to docs/compat.md.
+// memory. Compat also writes the results to docs/compat.md, where checks that it has not run keep theirs.
 package main
 
 import (
@@ -40,8 +40,6 @@ func main() {
 	}
 }
 
-const page = "docs/compat.md"
-
 func run(ctx context.Context, only, cases string, rewrite bool) error {
 	if _, err := os.Stat("integration/compat"); err != nil {
 		return fmt.Errorf("run it at the top of the repository: %w", err)
@@ -60,21 +58,31 @@ func run(ctx context.Context, only, cases string, rewrite bool) error {
 	for _, c := range selected {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, c.peer)
 		results = append(results, c.ask(ctx, rewrite))
+		if ctx.Err() == nil && cases == "" {
+			if err := write(all, results); err != nil {
+				return err
+			}
+		}
 	}
-	table := show(results)
-	fmt.Print(table)
+	fmt.Print(show(results, time.Now()))
 	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if len(results) < len(all) || cases != "" || count(results, skipped) > 0 {
-		fmt.Fprintf(os.Stderr, "%s is unchanged, because not all checks have run\n", page)
-	} else if err := os.WriteFile(page, []byte(head(time.Now())+table), 0o666); err != nil {
 		return err
 	}
 	if bad := count(results, differs) + count(results, failed); bad > 0 {
 		return fmt.Errorf("%d of %d checks differ or failed; if a difference is the peer's, record it with -rewrite", bad, len(results))
 	}
 	return nil
+}
+
+const page = "docs/compat.md"
+
+// write writes the page. It is written after each check, so that no result is lost if a later check ends the run.
+func write(all []check, results []result) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(updated(string(old), all, results, time.Now())), 0o666)
 }
 
 // choose returns the checks of a comma-separated list of names; all if it is empty.
