@@ -49,9 +49,9 @@ import org.apache.hadoop.util.VersionInfo;
 /**
  * Prints Hadoop's answers as a file of testdata.
  *
- * java -cp JARS Recorder.java globs|names|lines < FILE    prints FILE with Hadoop's answer in each line
- * java -cp JARS Recorder.java renamed < FILE        prints FILE's comments, then Hadoop's table
- * java -cp JARS Recorder.java writables|properties|version
+ * Recorder globs|inputs|names|lines|keyvalues < FILE    prints FILE with Hadoop's answer in each line
+ * Recorder renamed < FILE                               prints FILE's comments, then Hadoop's table
+ * Recorder writables|properties|version
  */
 public class Recorder {
     static final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -76,25 +76,30 @@ public class Recorder {
         return new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     }
 
-    /** Prints a line KEY = ANSWER REST with another answer. REST begins with " + " or " ! ": Quern's own note. */
-    static void answer(String line, int equals, String answer) {
-        String after = line.substring(equals + 3);
-        int rest = after.indexOf(" + ") >= 0 ? after.indexOf(" + ") : after.indexOf(" ! ");
-        out.println(line.substring(0, equals + 3) + answer + (rest < 0 ? "" : after.substring(rest)));
-    }
+    interface Answer { String to(String question) throws Exception; }
 
-    /** The lines in each split: of TextInputFormat with a delimiter, a maximum length and a split size, and of NLineInputFormat. */
-    static void lines() throws Exception {
-        java.nio.file.Path file = Files.createTempFile("lines", ".txt");
-        Path path = new Path(file.toUri());
+    /** Prints the input with Hadoop's answer in each line QUESTION = ANSWER REST. REST begins with " + " or " ! ": Quern's own note. The files of other lines are made below root. */
+    static void table(java.nio.file.Path root, Answer answer) throws Exception {
         BufferedReader in = in();
         for (String line; (line = in.readLine()) != null; ) {
             int equals = line.indexOf(" = ");
             if (line.startsWith("#") || equals < 0) {
+                if (root != null) plant(root, line.split(" "));
                 out.println(line);
                 continue;
             }
-            String[] words = line.substring(0, equals).split(" ");
+            String question = line.substring(0, equals), after = line.substring(equals + 3);
+            int rest = after.indexOf(" + ") >= 0 ? after.indexOf(" + ") : after.indexOf(" ! ");
+            out.println(question + " = " + answer.to(question) + (rest < 0 ? "" : after.substring(rest)));
+        }
+    }
+
+    /** The lines in each split: of TextInputFormat with a delimiter, a maximum length and a split size, and of NLineInputFormat. */
+    static void lines() throws Exception {
+        java.nio.file.Path file = Paths.get("lines.txt").toAbsolutePath();
+        Path path = new Path(file.toUri());
+        table(null, question -> {
+            String[] words = question.split(" ");
             byte[] content = unescape(words[1]).getBytes(StandardCharsets.UTF_8);
             Files.write(file, content);
             Configuration conf = new Configuration();
@@ -111,20 +116,20 @@ public class Recorder {
             boolean fixed = words[0].equals("records");
             if (fixed) FixedLengthInputFormat.setRecordLength(conf, Integer.parseInt(words[2]));
             List<String> found = new ArrayList<>();
-            for (FileSplit split : splits) found.add(fixed ? records(new FixedLengthInputFormat(), split, conf) : records(new TextInputFormat(), split, conf));
-            answer(line, equals, String.join(" ", found));
-        }
-        Files.delete(file);
+            for (FileSplit split : splits) found.add(fixed ? records(new FixedLengthInputFormat(), split, conf, false) : records(new TextInputFormat(), split, conf, false));
+            return String.join(" ", found);
+        });
     }
 
-    /** The values of a split in brackets, after them "error" if reading fails. */
-    static <V extends BinaryComparable> String records(InputFormat<LongWritable, V> format, FileSplit split, Configuration conf) throws Exception {
+    /** The records of a split, key (if wanted) and value each in brackets; after them "error" if reading fails. */
+    static <K, V extends BinaryComparable> String records(InputFormat<K, V> format, FileSplit split, Configuration conf, boolean keys) throws Exception {
         StringBuilder records = new StringBuilder();
         TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
-        try (RecordReader<LongWritable, V> r = format.createRecordReader(split, context)) {
+        try (RecordReader<K, V> r = format.createRecordReader(split, context)) {
             r.initialize(split, context);
             while (r.nextKeyValue()) {
                 V value = r.getCurrentValue();
+                if (keys) records.append('[').append(escape(r.getCurrentKey().toString())).append(']');
                 records.append('[').append(escape(new String(value.getBytes(), 0, value.getLength(), StandardCharsets.UTF_8))).append(']');
             }
         } catch (IOException e) {
@@ -135,29 +140,15 @@ public class Recorder {
 
     /** Key and value of each line of a text, by KeyValueTextInputFormat. */
     static void keyValues() throws Exception {
-        java.nio.file.Path file = Files.createTempFile("keyvalues", ".txt");
-        BufferedReader in = in();
-        for (String line; (line = in.readLine()) != null; ) {
-            int equals = line.indexOf(" = ");
-            if (line.startsWith("#") || equals < 0) {
-                out.println(line);
-                continue;
-            }
-            String[] words = line.substring(0, equals).split(" ");
+        java.nio.file.Path file = Paths.get("keyvalues.txt").toAbsolutePath();
+        table(null, question -> {
+            String[] words = question.split(" ");
             byte[] content = unescape(words[0]).getBytes(StandardCharsets.UTF_8);
             Files.write(file, content);
             Configuration conf = new Configuration();
             if (!words[1].equals("-")) conf.set(KeyValueLineRecordReader.KEY_VALUE_SEPARATOR, words[1]);
-            FileSplit split = new FileSplit(new Path(file.toUri()), 0, content.length, null);
-            TaskAttemptContextImpl context = new TaskAttemptContextImpl(conf, new TaskAttemptID());
-            StringBuilder records = new StringBuilder();
-            try (RecordReader<Text, Text> r = new KeyValueTextInputFormat().createRecordReader(split, context)) {
-                r.initialize(split, context);
-                while (r.nextKeyValue()) records.append("[" + r.getCurrentKey() + "][" + r.getCurrentValue() + "]");
-            }
-            answer(line, equals, escape(records.toString()));
-        }
-        Files.delete(file);
+            return records(new KeyValueTextInputFormat(), new FileSplit(new Path(file.toUri()), 0, content.length, null), conf, true);
+        });
     }
 
     static String unescape(String s) { return s.replace("\\t", "\t").replace("\\n", "\n").replace("\\r", "\r").replace("\\ufeff", "\ufeff"); }
@@ -166,21 +157,12 @@ public class Recorder {
 
     /** FileSystem.globStatus on a local tree, with FileInputFormat's filter of hidden names. */
     static void globs() throws Exception {
-        java.nio.file.Path root = Files.createTempDirectory("globs");
+        java.nio.file.Path root = Files.createDirectory(Paths.get("globs").toAbsolutePath());
         FileSystem files = FileSystem.getLocal(new Configuration());
         Field field = FileInputFormat.class.getDeclaredField("hiddenFileFilter");
         field.setAccessible(true);
         PathFilter hidden = (PathFilter) field.get(null);
-        BufferedReader in = in();
-        for (String line; (line = in.readLine()) != null; ) {
-            int equals = line.indexOf(" = ");
-            if (line.startsWith("/") && equals >= 0) {
-                answer(line, equals, found(files, root.toString(), line.substring(0, equals), hidden));
-                continue;
-            }
-            plant(root, line.split(" "));
-            out.println(line);
-        }
+        table(root, pattern -> found(files, root.toString(), pattern, hidden));
     }
 
     /** Makes the files or empty directories of a line "files PATH..." or "empty PATH...". */
@@ -197,16 +179,9 @@ public class Recorder {
 
     /** The files that a job reads, from a path and with or without its subdirectories. */
     static void inputs() throws Exception {
-        java.nio.file.Path root = Files.createTempDirectory("inputs");
-        BufferedReader in = in();
-        for (String line; (line = in.readLine()) != null; ) {
-            int equals = line.indexOf(" = ");
-            if (!line.startsWith("/") || equals < 0) {
-                plant(root, line.split(" "));
-                out.println(line);
-                continue;
-            }
-            String[] words = line.substring(0, equals).split(" ");
+        java.nio.file.Path root = Files.createDirectory(Paths.get("inputs").toAbsolutePath());
+        table(root, question -> {
+            String[] words = question.split(" ");
             Configuration conf = new Configuration();
             conf.setBoolean("mapreduce.input.fileinputformat.input.dir.recursive", words[1].equals("recursive"));
             conf.set("mapreduce.input.fileinputformat.inputdir", StringUtils.escapeString("file://" + root + words[0]));
@@ -220,8 +195,8 @@ public class Recorder {
             } catch (IOException | RuntimeException e) { // Hadoop dereferences the blocks of a directory
                 found = List.of("error");
             }
-            answer(line, equals, found.isEmpty() ? "none" : found.stream().sorted().collect(Collectors.joining(" ")));
-        }
+            return found.isEmpty() ? "none" : found.stream().sorted().collect(Collectors.joining(" "));
+        });
     }
 
     static String found(FileSystem files, String root, String pattern, PathFilter filter) {
@@ -235,24 +210,16 @@ public class Recorder {
     }
 
     /** Qualifies paths with the local file system and the working directory /here. */
-    static void names() throws IOException {
-        BufferedReader in = in();
-        for (String line; (line = in.readLine()) != null; ) {
-            int equals = line.indexOf(" = ");
-            if (!line.startsWith("\"") || equals < 0) {
-                out.println(line);
-                continue;
-            }
-            String meaning;
+    static void names() throws Exception {
+        table(null, question -> {
             try {
-                String name = line.substring(1, equals - 1).replace("\\x00", "\0");
+                String name = question.substring(1, question.length() - 1).replace("\\x00", "\0");
                 URI uri = new Path(name).makeQualified(URI.create("file:///"), new Path("/here")).toUri();
-                meaning = uri.getScheme() + "://" + (uri.getAuthority() == null ? "" : uri.getAuthority()) + uri.getPath().replace("\0", "\\x00");
+                return uri.getScheme() + "://" + (uri.getAuthority() == null ? "" : uri.getAuthority()) + uri.getPath().replace("\0", "\\x00");
             } catch (IllegalArgumentException e) {
-                meaning = "error";
+                return "error";
             }
-            answer(line, equals, meaning);
-        }
+        });
     }
 
     /** Prints for double and float: bits in hex, text, hash; for long: value, text, hash; for text: bytes in hex, hash. */

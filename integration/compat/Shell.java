@@ -25,7 +25,7 @@ import org.apache.log4j.LogManager;
 /**
  * Runs Hadoop's FsShell in the working directory, and prints the table of commands with its answers.
  *
- * java -cp JARS Shell.java TOP [DEFAULT-FS] < TABLE. TOP is the top of the repository. Package shelltable has the
+ * Shell TOP [DEFAULT-FS] < TABLE. TOP is the top of the repository. Package shelltable has the
  * format of the table.
  */
 public class Shell {

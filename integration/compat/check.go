@@ -16,7 +16,7 @@ import (
 // check compares Quern, or recorded answers, with a peer.
 type check struct {
 	name     string
-	peer     string
+	peer     string // programs, with commas
 	compared string // property that is compared
 	gate     string // test that checks it without the peer
 	run      func(ctx context.Context) (answers, error)
@@ -24,7 +24,7 @@ type check struct {
 
 // answers are the answers of a peer.
 type answers struct {
-	version     string
+	version     string            // of each program, with commas
 	lines       int               // of answers that were compared
 	records     map[string]string // the peer's answers, by the file in which they are recorded
 	differences []string          // of Quern's answers
@@ -128,8 +128,11 @@ const tableHead = "| check | program | compared answers | lines | result | run o
 
 // row returns the result's row in a table.
 func (r *result) row(day string) string {
-	peer := strings.TrimSpace(r.peer + " " + r.version)
-	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, day, r.gate)
+	programs, versions := strings.Split(r.peer, ", "), strings.Split(r.version, ", ")
+	for i := range min(len(programs), len(versions)) {
+		programs[i] = strings.TrimSpace(programs[i] + " " + versions[i])
+	}
+	return fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %s |\n", r.name, strings.Join(programs, ", "), r.compared, r.lines, r.state, day, r.gate)
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

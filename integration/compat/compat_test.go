@@ -59,9 +59,10 @@ func TestAsk(t *testing.T) {
 func TestShow(t *testing.T) {
 	table := show([]result{
 		{check{name: "a", peer: "Hadoop", compared: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
+		{check{name: "two", peer: "DuckDB, Hadoop's Parquet", compared: "files"}, answers{version: "2.0.0, 1.15.2"}, same, ""},
 		{check{name: "b", peer: "Spark", compared: "queries"}, answers{}, skipped, "no java"},
 	}, time.Unix(0, 0))
-	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | 1970-01-01 | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
+	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | 1970-01-01 | `x.TestX` |\n", "| two | DuckDB 2.0.0, Hadoop's Parquet 1.15.2 | files | 0 |", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

@@ -67,7 +67,7 @@ func (e exampleJobs) compared(ctx context.Context) (a answers, err error) {
 		return a, err
 	}
 	maps.Copy(codes, more)
-	a = answers{version: "3.4.2", records: make(map[string]string)}
+	a = answers{version: hadoopVersion, records: make(map[string]string)}
 	var recorded strings.Builder
 	recorded.WriteString("# What Hadoop's examples write: run, file, content or its SHA-256. Make compat records it.\n\n")
 	for _, r := range append(rows[:1], small...) {

@@ -47,7 +47,7 @@ func (f failover) compared(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.version = "3.4.2"
+	a.version = hadoopVersion
 	dir := filepath.Join(f.dir, "failover")
 	err = inKerberos(ctx, dir, []string{"nn/" + strings.ToLower(host)}, []string{daemonUser, proxied}, func(server *kdc) error {
 		return f.serve(ctx, jars, server, host, dir, &a)

@@ -55,7 +55,7 @@ func (f files) compared(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	a = answers{version: "3.4.2", records: make(map[string]string)}
+	a = answers{version: hadoopVersion, records: make(map[string]string)}
 	dirs := map[string]string{"codecs": codecDir, "sequences": sequenceDir}
 	for what, testdata := range dirs {
 		dir := filepath.Join(f.dir, what)
@@ -83,43 +83,6 @@ func (f files) compared(ctx context.Context) (a answers, err error) {
 		return a, err
 	}
 	return a, f.readByHadoop(ctx, java, &a)
-}
-
-// logging is a log4j.properties that turns Hadoop's log off.
-const logging = "log4j.rootLogger=OFF\n"
-
-// jobArtifacts are the jars that Hadoop's local runner needs, for compiled.
-func jobArtifacts(more ...string) []string {
-	names := append([]string{"mapreduce-client-core", "mapreduce-client-common", "mapreduce-client-jobclient", "yarn-api", "yarn-common"}, more...)
-	for i, name := range names {
-		names[i] = "org.apache.hadoop:hadoop-" + name + ":"
-	}
-	return names
-}
-
-// compiled returns a function that runs a Java class of a source file with an input and arguments, in dir.
-func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
-	jars, err := minicluster.Classpath(ctx, artifacts...)
-	if err != nil {
-		return nil, err
-	}
-	source := filepath.Join(dir, class+".java")
-	if err := os.WriteFile(source, text, 0o666); err != nil {
-		return nil, err
-	}
-	if out, err := exec.CommandContext(ctx, "javac", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile %s.java: %w\n%s", class, err, out)
-	}
-	return func(stdin string, args ...string) (string, error) {
-		// Parquet writes sets of enums, which are in the order of hash codes: 2 stands for equal ones.
-		cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", dir + ":" + jars, class}, args...)...)
-		var stdout, stderr bytes.Buffer
-		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, strings.NewReader(stdin), &stdout, &stderr
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("run %s %s: %w\n%s", class, strings.Join(args, " "), err, stderr.Bytes())
-		}
-		return stdout.String(), nil
-	}, nil
 }
 
 // record records Hadoop's files in a directory. It writes each again with Quern, below quern, and records the hashes.

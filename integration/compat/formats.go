@@ -28,7 +28,7 @@ func (f formatJobs) recorded(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	a = answers{version: "3.4.2", records: make(map[string]string)}
+	a = answers{version: hadoopVersion, records: make(map[string]string)}
 	for what, file := range map[string]string{"sequence": "in.seq", "avro": "in.avro"} {
 		testdata := "formats/" + what + "/testdata/"
 		printed, err := java("", what, dir)

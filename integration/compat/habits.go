@@ -52,7 +52,7 @@ func (h habits) recorded(ctx context.Context) (a answers, err error) {
 	if out, err := sample.CombinedOutput(); err != nil {
 		return a, fmt.Errorf("sample: %w\n%s", err, out)
 	}
-	a = answers{version: "3.4.2", records: make(map[string]string)}
+	a = answers{version: hadoopVersion, records: make(map[string]string)}
 	for file, run := range map[string][]string{jobsRecord: {jobsComment, "jobs", dir}, hashRecord: {hashComment, "hashes"}} {
 		printed, err := java("", run[1:]...)
 		if err != nil {

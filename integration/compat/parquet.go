@@ -23,6 +23,7 @@ var parquetRowsJava []byte
 type parquet struct{ dir string }
 
 const (
+	hadoopParquet = "1.15.2"
 	parquetDir    = "formats/parquet/testdata/"
 	nestedDir     = "parquetfile/testdata/"
 	parquetRows   = 200
@@ -53,7 +54,7 @@ func (p parquet) compared(ctx context.Context) (answers, error) {
 	if err != nil {
 		return answers{}, err
 	}
-	a := answers{version: version(duckdb), records: make(map[string]string)}
+	a := answers{version: version(duckdb) + ", " + hadoopParquet, records: make(map[string]string)}
 	values, err := p.written(ctx, duckdb, &a)
 	if err != nil {
 		return a, err
@@ -71,7 +72,7 @@ func (p parquet) compared(ctx context.Context) (answers, error) {
 // hadoop records the files of Hadoop's Parquet, which have the same rows, and lets it read those that readByDuckDB has
 // written.
 func (p parquet) hadoop(ctx context.Context, values string, a *answers) error {
-	java, err := compiled(ctx, p.dir, "ParquetRows", parquetRowsJava, "org.apache.parquet:parquet-hadoop-bundle:1.15.2", "io.airlift:aircompressor:0.27", "com.github.luben:zstd-jni:1.5.5-5",
+	java, err := compiled(ctx, p.dir, "ParquetRows", parquetRowsJava, "org.apache.parquet:parquet-hadoop-bundle:"+hadoopParquet, "io.airlift:aircompressor:0.27", "com.github.luben:zstd-jni:1.5.5-5",
 		"org.apache.hadoop:hadoop-mapreduce-client-core:")
 	if err != nil {
 		return err

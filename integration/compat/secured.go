@@ -78,7 +78,7 @@ func (s secured) compared(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.version = "3.4.2"
+	a.version = hadoopVersion
 	dir := filepath.Join(s.dir, "secured")
 	err = inKerberos(ctx, dir, nil, nil, func(server *kdc) error {
 		for i, service := range services {

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 
@@ -31,11 +27,11 @@ func (s shell) recorded(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	path, err := minicluster.Classpath(ctx, "org.lz4:lz4-java:1.8.0", "com.github.luben:zstd-jni:1.5.5-5")
+	path, err := compile(ctx, s.dir, "Shell", shellDriver, "org.lz4:lz4-java:1.8.0", "com.github.luben:zstd-jni:1.5.5-5")
 	if err != nil {
 		return a, err
 	}
-	a = answers{version: "3.4.2", records: make(map[string]string)}
+	a = answers{version: hadoopVersion, records: make(map[string]string)}
 	if a.records[localCommands], err = s.run(ctx, "local", localCommands, path, ""); err != nil {
 		return a, err
 	}
@@ -58,22 +54,18 @@ func (s shell) run(ctx context.Context, name, file, path, defaultFS string) (str
 	if err != nil {
 		return "", err
 	}
-	work, source := filepath.Join(s.dir, "shell-"+name+"-files"), filepath.Join(s.dir, "Shell.java")
-	if err := errors.Join(os.Mkdir(work, 0o777), os.WriteFile(source, shellDriver, 0o666)); err != nil {
+	work := filepath.Join(s.dir, "shell-"+name+"-files")
+	if err := os.Mkdir(work, 0o777); err != nil {
 		return "", err
 	}
 	defer syscall.Umask(syscall.Umask(0o022)) // the table has the modes of files
-	args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Duser.timezone=UTC", "-cp", path, source, repository}
-	env := append(os.Environ(), "LC_ALL=C.UTF-8") // names of files are UTF-8
+	args := []string{"-Duser.timezone=UTC", "Shell", repository}
 	if defaultFS != "" {
-		args, env = append(args, defaultFS), append(env, "HADOOP_USER_NAME="+minicluster.Superuser)
+		args = append(args, defaultFS)
 	}
-	cmd := exec.CommandContext(ctx, "java", args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = work, bytes.NewReader(table), &stdout, &stderr
-	cmd.Env = env
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("run Shell.java: %w\n%s", err, stderr.Bytes())
+	cmd := java(ctx, work, path, args...)
+	if defaultFS != "" {
+		cmd.Env = append(cmd.Env, "HADOOP_USER_NAME="+minicluster.Superuser)
 	}
-	return stdout.String(), nil
+	return printed(cmd, string(table))
 }

@@ -34,7 +34,7 @@ func (s streaming) recorded(ctx context.Context) (answers, error) {
 	if err != nil {
 		return answers{}, err
 	}
-	a := answers{version: "3.4.2", records: make(map[string]string)}
+	a := answers{version: hadoopVersion, records: make(map[string]string)}
 	for _, name := range names {
 		if !strings.Contains(filepath.Base(name), s.cases) {
 			continue
