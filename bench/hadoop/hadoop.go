@@ -22,18 +22,6 @@ type bench struct {
 	classpath string
 }
 
-// artifacts are the jars of the local runner and of the examples, beside those of HDFS.
-func artifacts() []string {
-	names := []string{
-		"hadoop-mapreduce-client-core", "hadoop-mapreduce-client-common", "hadoop-mapreduce-client-jobclient", "hadoop-mapreduce-examples", "hadoop-streaming",
-		"hadoop-yarn-api", "hadoop-yarn-common", "hadoop-yarn-client",
-	}
-	for i, name := range names {
-		names[i] = "org.apache.hadoop:" + name + ":"
-	}
-	return names
-}
-
 // Section declares the flags and parts.
 func Section() testbed.Section {
 	b := &bench{}
@@ -58,7 +46,7 @@ func Section() testbed.Section {
 // prepare writes the inputs. They have size bytes before compression.
 func (b *bench) prepare(base *testbed.Bench) (err error) {
 	b.Bench = base
-	if b.classpath, err = minicluster.Classpath(b.Ctx, artifacts()...); err != nil {
+	if b.classpath, err = minicluster.Classpath(b.Ctx, minicluster.LocalRunner("mapreduce-examples", "streaming", "yarn-client")...); err != nil {
 		return err
 	}
 	if err := input.Text(b.Path("text"), b.Bytes); err != nil {

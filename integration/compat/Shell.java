@@ -19,8 +19,6 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FsShell;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.util.ToolRunner;
-import org.apache.log4j.Level;
-import org.apache.log4j.LogManager;
 
 /**
  * Runs Hadoop's FsShell in the working directory, and prints the table of commands with its answers.
@@ -46,7 +44,6 @@ public class Shell {
     }
 
     public static void main(String[] args) throws Exception {
-        LogManager.getRootLogger().setLevel(Level.OFF);
         if (args.length > 1) defaultFS = args[1];
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         String input = "";

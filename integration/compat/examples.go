@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/integration/examples"
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopExamples.java
@@ -155,10 +156,7 @@ func (e exampleJobs) damage(dir string) error {
 
 // compile returns a function that runs examples in Hadoop and returns their exit codes.
 func (e exampleJobs) compile(ctx context.Context, dir string) (func([]exampleRun) (map[string]string, error), error) {
-	if err := os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666); err != nil {
-		return nil, err
-	}
-	java, err := compiled(ctx, dir, "HadoopExamples", hadoopExamples, jobArtifacts("mapreduce-examples")...)
+	java, err := compiled(ctx, dir, "HadoopExamples", hadoopExamples, minicluster.LocalRunner("mapreduce-examples")...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
 //go:embed HadoopFormats.java
@@ -15,16 +16,11 @@ var hadoopFormats []byte
 type formatJobs struct{ dir string }
 
 func (f formatJobs) recorded(ctx context.Context) (a answers, err error) {
-	input, err := os.ReadFile(jobsInput)
-	if err != nil {
-		return a, err
-	}
 	dir := filepath.Join(f.dir, "formats")
-	err = errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "in"), input, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666))
-	if err != nil {
+	if err := jobsDir(dir); err != nil {
 		return a, err
 	}
-	java, err := compiled(ctx, dir, "HadoopFormats", hadoopFormats, append(jobArtifacts(), "org.apache.avro:avro-mapred:1.11.4")...)
+	java, err := compiled(ctx, dir, "HadoopFormats", hadoopFormats, append(minicluster.LocalRunner(), "org.apache.avro:avro-mapred:1.11.4")...)
 	if err != nil {
 		return a, err
 	}

@@ -33,16 +33,11 @@ const (
 )
 
 func (h habits) recorded(ctx context.Context) (a answers, err error) {
-	input, err := os.ReadFile(jobsInput)
-	if err != nil {
-		return a, err
-	}
 	dir := filepath.Join(h.dir, "habits")
-	err = errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "in"), input, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte(logging), 0o666))
-	if err != nil {
+	if err := jobsDir(dir); err != nil {
 		return a, err
 	}
-	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, jobArtifacts()...)
+	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, minicluster.LocalRunner()...)
 	if err != nil {
 		return a, err
 	}
@@ -65,13 +60,19 @@ func (h habits) recorded(ctx context.Context) (a answers, err error) {
 		return a, err
 	}
 	a.records[rangesRecord] = string(ranges)
-	overHDFS, err := h.overHDFS(ctx, dir)
+	overHDFS, err := h.overHDFS(ctx, dir, java)
 	a.records[hdfsRecord] = hdfsComment + overHDFS
 	return a, err
 }
 
+// jobsDir makes a directory with the input of jobs.
+func jobsDir(dir string) error {
+	input, err := os.ReadFile(jobsInput)
+	return errors.Join(err, os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "in"), input, 0o666))
+}
+
 // overHDFS runs jobs over a cluster like that of the tests in integration/hdfs.
-func (h habits) overHDFS(ctx context.Context, dir string) (string, error) {
+func (h habits) overHDFS(ctx context.Context, dir string, java func(string, ...string) (string, error)) (string, error) {
 	jars, err := minicluster.Fetch(ctx)
 	if err != nil {
 		return "", err
@@ -86,10 +87,6 @@ func (h habits) overHDFS(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "hdfs-site.xml"), site, 0o666); err != nil { // the directory is on the driver's class path
-		return "", err
-	}
-	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, jobArtifacts()...)
-	if err != nil {
 		return "", err
 	}
 	return java("", "hdfs", dir, cluster.URL(), minicluster.Superuser)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,18 +16,6 @@ import (
 // hadoopVersion is the version in minicluster's pom.xml.
 const hadoopVersion = "3.4.2"
 
-// logging is a log4j.properties that turns Hadoop's log off.
-const logging = "log4j.rootLogger=OFF\n"
-
-// jobArtifacts are the jars that Hadoop's local runner needs, for compile.
-func jobArtifacts(more ...string) []string {
-	names := append([]string{"mapreduce-client-core", "mapreduce-client-common", "mapreduce-client-jobclient", "yarn-api", "yarn-common"}, more...)
-	for i, name := range names {
-		names[i] = "org.apache.hadoop:hadoop-" + name + ":"
-	}
-	return names
-}
-
 // compiled returns a function that runs a Java class of a source file with an input and arguments, in dir.
 func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
 	path, err := compile(ctx, dir, class, text, artifacts...)
@@ -36,14 +25,16 @@ func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...
 	}, err
 }
 
-// compile compiles a Java class of a source file into dir. It returns the class path: dir and the jars.
+// compile compiles a Java class of a source file into dir. It returns the class path: dir, where Hadoop's log is off, and the
+// jars.
 func compile(ctx context.Context, dir, class string, text []byte, artifacts ...string) (string, error) {
 	jars, err := minicluster.Classpath(ctx, artifacts...)
 	if err != nil {
 		return "", err
 	}
 	source := filepath.Join(dir, class+".java")
-	if err := os.WriteFile(source, text, 0o666); err != nil {
+	err = errors.Join(os.WriteFile(source, text, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte("log4j.rootLogger=OFF\n"), 0o666))
+	if err != nil {
 		return "", err
 	}
 	if out, err := exec.CommandContext(ctx, "javac", "-encoding", "UTF-8", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/mapreduce/streaming/streamtest"
@@ -22,28 +23,44 @@ type streaming struct {
 	cases string // a part of the names of the cases to run
 }
 
-// recorded runs all cases. Of each one it records the exit code and the files of the output.
+// recorded runs all cases, some at the same time. Of each one it records the exit code and the files of the output.
 func (s streaming) recorded(ctx context.Context) (answers, error) {
-	jars, err := minicluster.Classpath(ctx, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.apache.hadoop:hadoop-mapreduce-client-common:",
-		"org.apache.hadoop:hadoop-mapreduce-client-jobclient:", "org.apache.hadoop:hadoop-streaming:", "org.apache.hadoop:hadoop-yarn-api:",
-		"org.apache.hadoop:hadoop-yarn-common:", "org.apache.hadoop:hadoop-yarn-client:")
+	jars, err := minicluster.Classpath(ctx, minicluster.LocalRunner("streaming", "yarn-client")...)
 	if err != nil {
 		return answers{}, err
 	}
-	names, err := filepath.Glob(streamingCases + "/*.txt")
+	all, err := filepath.Glob(streamingCases + "/*.txt")
 	if err != nil {
 		return answers{}, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	names := make(chan string)
+	var group sync.WaitGroup
+	var mu sync.Mutex // of a.records
 	a := answers{version: hadoopVersion, records: make(map[string]string)}
-	for _, name := range names {
-		if !strings.Contains(filepath.Base(name), s.cases) {
-			continue
-		}
-		if a.records[name], err = s.record(ctx, jars, name); err != nil {
-			return a, fmt.Errorf("%s: %w", name, err)
+	for range cores { // a case is a JVM, which starts for a second or more
+		group.Go(func() {
+			for name := range names {
+				text, err := s.record(ctx, jars, name)
+				if err != nil {
+					cancel(fmt.Errorf("%s: %w", name, err)) // the first cause stays
+					continue
+				}
+				mu.Lock()
+				a.records[name] = text
+				mu.Unlock()
+			}
+		})
+	}
+	for _, name := range all {
+		if strings.Contains(filepath.Base(name), s.cases) && ctx.Err() == nil {
+			names <- name
 		}
 	}
-	return a, nil
+	close(names)
+	group.Wait()
+	return a, context.Cause(ctx)
 }
 
 func (s streaming) record(ctx context.Context, jars, name string) (string, error) {
@@ -55,15 +72,13 @@ func (s streaming) record(ctx context.Context, jars, name string) (string, error
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(s.dir, strings.TrimSuffix(filepath.Base(name), ".txt"))
+	base := strings.TrimSuffix(filepath.Base(name), ".txt")
+	dir := filepath.Join(s.dir, base)
 	if err := errors.Join(os.Mkdir(dir, 0o777), c.Write(dir)); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "java", append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m", "-cp", jars,
-		"org.apache.hadoop.streaming.HadoopStreaming", "-D", "mapreduce.framework.name=local", "-D", "fs.defaultFS=file:///",
-		"-D", "hadoop.tmp.dir=" + filepath.Join(s.dir, "tmp")}, c.Args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	cmd := java(ctx, dir, jars, append([]string{"org.apache.hadoop.streaming.HadoopStreaming", "-D", "mapreduce.framework.name=local",
+		"-D", "fs.defaultFS=file:///", "-D", "hadoop.tmp.dir=" + filepath.Join(s.dir, "tmp", base)}, c.Args...)...)
 	out, err := cmd.CombinedOutput()
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	switch {

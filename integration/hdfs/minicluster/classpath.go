@@ -45,3 +45,13 @@ func Classpath(ctx context.Context, artifacts ...string) (string, error) {
 	}
 	return path, nil
 }
+
+// LocalRunner returns the artifacts that Hadoop's local runner needs beside HDFS's jars, and more of Hadoop's by the ends of
+// their names.
+func LocalRunner(more ...string) []string {
+	names := append([]string{"mapreduce-client-core", "mapreduce-client-common", "mapreduce-client-jobclient", "yarn-api", "yarn-common"}, more...)
+	for i, name := range names {
+		names[i] = "org.apache.hadoop:hadoop-" + name + ":"
+	}
+	return names
+}
