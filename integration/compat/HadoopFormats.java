@@ -1,5 +1,4 @@
 import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -8,7 +7,6 @@ import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.List;
-import java.util.StringTokenizer;
 import org.apache.avro.Schema;
 import org.apache.avro.file.CodecFactory;
 import org.apache.avro.file.DataFileReader;
@@ -73,27 +71,12 @@ public class HadoopFormats {
     /** The number of a line: each one is different, and some are negative. */
     static long number(int line) { return line * 7919L % 1009 - 500; }
 
-    static void writeSequence(List<String> lines) throws IOException {
-        try (SequenceFile.Writer w = SequenceFile.createWriter(new Configuration(), SequenceFile.Writer.file(new Path("file://" + dir + "/random.seq")), SequenceFile.Writer.keyClass(LongWritable.class),
+    static void writeSequence(List<String> lines) throws Exception {
+        try (SequenceFile.Writer w = SequenceFile.createWriter(new Configuration(), SequenceFile.Writer.file(new Path("file://" + dir + "/in.seq")), SequenceFile.Writer.keyClass(LongWritable.class),
                 SequenceFile.Writer.valueClass(Text.class), SequenceFile.Writer.compression(SequenceFile.CompressionType.BLOCK))) {
             for (int i = 0; i < lines.size(); i++) w.append(new LongWritable(number(i)), new Text(lines.get(i)));
         }
-        byte[] file = Files.readAllBytes(Paths.get(dir, "random.seq"));
-        byte[] mark = markOf(dir + "/random.seq");
-        for (int i = 0; i + mark.length <= file.length; i++) {
-            if (Arrays.equals(file, i, i + mark.length, mark, 0, mark.length)) System.arraycopy("sync-sync-sync-s".getBytes(), 0, file, i, mark.length);
-        }
-        Files.write(Paths.get(dir, "in.seq"), file);
-    }
-
-    static byte[] markOf(String file) throws IOException {
-        try (SequenceFile.Reader r = new SequenceFile.Reader(new Configuration(), SequenceFile.Reader.file(new Path("file://" + file)))) {
-            java.lang.reflect.Field field = SequenceFile.Reader.class.getDeclaredField("sync");
-            field.setAccessible(true);
-            return (byte[]) field.get(r);
-        } catch (ReflectiveOperationException e) {
-            throw new IOException(e);
-        }
+        LocalJobs.replaceMark(dir + "/in.seq");
     }
 
     static void writeAvro(List<String> lines) throws IOException {
@@ -104,28 +87,12 @@ public class HadoopFormats {
         }
     }
 
-    static void words(String line, Mapper<?, ?, Text, LongWritable>.Context context) throws IOException, InterruptedException {
-        for (StringTokenizer words = new StringTokenizer(line); words.hasMoreTokens(); ) context.write(new Text(words.nextToken()), new LongWritable(1));
-    }
-
-    public static class SequenceWords extends Mapper<LongWritable, Text, Text, LongWritable> {
-        @Override public void map(LongWritable n, Text line, Context context) throws IOException, InterruptedException { words(line.toString(), context); }
-    }
-
     public static class AvroWords extends Mapper<AvroKey<CharSequence>, NullWritable, Text, LongWritable> {
-        @Override public void map(AvroKey<CharSequence> line, NullWritable none, Context context) throws IOException, InterruptedException { words(line.datum().toString(), context); }
+        @Override public void map(AvroKey<CharSequence> line, NullWritable none, Context context) throws IOException, InterruptedException { LocalJobs.words(line.datum().toString(), context); }
     }
 
     public static class AvroLines extends Mapper<AvroKey<CharSequence>, NullWritable, Text, NullWritable> {
         @Override public void map(AvroKey<CharSequence> line, NullWritable none, Context context) throws IOException, InterruptedException { context.write(new Text(line.datum().toString()), none); }
-    }
-
-    public static class Sum extends Reducer<Text, LongWritable, Text, LongWritable> {
-        @Override public void reduce(Text word, Iterable<LongWritable> ones, Context context) throws IOException, InterruptedException {
-            long sum = 0;
-            for (LongWritable one : ones) sum += one.get();
-            context.write(word, new LongWritable(sum));
-        }
     }
 
     public static class ToAvro extends Reducer<Text, NullWritable, AvroKey<CharSequence>, NullWritable> {
@@ -135,11 +102,7 @@ public class HadoopFormats {
     }
 
     static void run(boolean sequence, String name, String... properties) throws Exception {
-        Configuration conf = new Configuration();
-        conf.set("mapreduce.framework.name", "local");
-        conf.set("hadoop.tmp.dir", dir + "/tmp");
-        for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
-        Job job = Job.getInstance(conf, name);
+        Job job = Job.getInstance(LocalJobs.conf(dir, properties), name);
         Path output = new Path("file://" + dir + "/" + (sequence ? "sequence-" : "avro-") + name + "-" + job.getNumReduceTasks());
         FileInputFormat.addInputPath(job, new Path("file://" + dir + (sequence ? "/in.seq" : "/in.avro")));
         FileOutputFormat.setOutputPath(job, output);
@@ -161,9 +124,9 @@ public class HadoopFormats {
         job.setOutputKeyClass(words ? Text.class : LongWritable.class);
         job.setOutputValueClass(words ? LongWritable.class : Text.class);
         if (words) {
-            job.setMapperClass(SequenceWords.class);
-            job.setCombinerClass(Sum.class);
-            job.setReducerClass(Sum.class);
+            job.setMapperClass(LocalJobs.Words.class);
+            job.setCombinerClass(LocalJobs.Sum.class);
+            job.setReducerClass(LocalJobs.Sum.class);
         }
     }
 
@@ -174,8 +137,8 @@ public class HadoopFormats {
         if (words) {
             job.setOutputFormatClass(AvroKeyValueOutputFormat.class);
             job.setMapperClass(AvroWords.class);
-            job.setCombinerClass(Sum.class);
-            job.setReducerClass(Sum.class);
+            job.setCombinerClass(LocalJobs.Sum.class);
+            job.setReducerClass(LocalJobs.Sum.class);
             job.setOutputKeyClass(Text.class);
             job.setOutputValueClass(LongWritable.class);
         } else {
@@ -192,7 +155,7 @@ public class HadoopFormats {
         try (SequenceFile.Reader r = new SequenceFile.Reader(conf, SequenceFile.Reader.file(new Path("file://" + file)))) {
             out.println("file " + file.getName() + " " + r.getKeyClassName() + " " + r.getValueClassName() + " " + r.getCompressionType() + " " + (r.getCompressionCodec() == null ? "-" : r.getCompressionCodec().getClass().getName()));
             Writable key = (Writable) ReflectionUtils.newInstance(r.getKeyClass(), conf), value = (Writable) ReflectionUtils.newInstance(r.getValueClass(), conf);
-            while (r.next(key, value)) out.println("x" + hex(key) + " x" + hex(value));
+            while (r.next(key, value)) out.println("x" + LocalJobs.hex(key) + " x" + LocalJobs.hex(value));
         }
     }
 
@@ -205,20 +168,8 @@ public class HadoopFormats {
                 BinaryEncoder encoder = EncoderFactory.get().binaryEncoder(bytes, null);
                 new GenericDatumWriter<>(r.getSchema()).write(r.next(), encoder);
                 encoder.flush();
-                out.println("x" + hex(bytes.toByteArray()));
+                out.println("x" + LocalJobs.hex(bytes.toByteArray()));
             }
         }
-    }
-
-    static String hex(Writable w) throws IOException {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        w.write(new DataOutputStream(bytes));
-        return hex(bytes.toByteArray());
-    }
-
-    static String hex(byte[] bytes) {
-        StringBuilder b = new StringBuilder();
-        for (byte x : bytes) b.append(String.format("%02x", x));
-        return b.toString();
     }
 }

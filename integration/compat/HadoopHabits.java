@@ -1,14 +1,7 @@
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
-import java.lang.reflect.Field;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Paths;
-import java.util.Arrays;
-import java.util.StringTokenizer;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
@@ -21,8 +14,6 @@ import org.apache.hadoop.mapreduce.CounterGroup;
 import org.apache.hadoop.mapreduce.FileSystemCounter;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.Job;
-import org.apache.hadoop.mapreduce.Mapper;
-import org.apache.hadoop.mapreduce.Reducer;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
 import org.apache.hadoop.mapreduce.lib.input.KeyValueTextInputFormat;
@@ -55,20 +46,6 @@ public class HadoopHabits {
         out.flush();
     }
 
-    public static class Words extends Mapper<LongWritable, Text, Text, LongWritable> {
-        @Override public void map(LongWritable at, Text line, Context context) throws IOException, InterruptedException {
-            for (StringTokenizer words = new StringTokenizer(line.toString()); words.hasMoreTokens(); ) context.write(new Text(words.nextToken()), new LongWritable(1));
-        }
-    }
-
-    public static class Sum extends Reducer<Text, LongWritable, Text, LongWritable> {
-        @Override public void reduce(Text word, Iterable<LongWritable> ones, Context context) throws IOException, InterruptedException {
-            long sum = 0;
-            for (LongWritable one : ones) sum += one.get();
-            context.write(word, new LongWritable(sum));
-        }
-    }
-
     static void jobs(String dir) throws Exception {
         run(dir, "plain", false);
         run(dir, "combined", true);
@@ -83,19 +60,16 @@ public class HadoopHabits {
 
     /** Runs a job, and prints its counters except times and memory, and the names, permissions and sizes of its files. */
     static void run(String dir, String name, boolean combine, String... properties) throws Exception {
-        Configuration conf = new Configuration();
-        conf.set("mapreduce.framework.name", "local");
-        conf.set("hadoop.tmp.dir", dir + "/tmp");
-        for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
+        Configuration conf = LocalJobs.conf(dir, properties);
         FileSystem.closeAll(); // those with the properties of another job
         FileSystem.getLocal(conf).setWriteChecksum(false); // Hadoop counts the bytes of checksums too
         String ranges = conf.get(TotalOrderPartitioner.PARTITIONER_PATH);
         if (ranges != null) conf.set(TotalOrderPartitioner.PARTITIONER_PATH, "file://" + dir + "/" + ranges);
         Job job = Job.getInstance(conf, name);
         if (ranges != null) job.setPartitionerClass(TotalOrderPartitioner.class);
-        job.setMapperClass(Words.class);
-        if (combine) job.setCombinerClass(Sum.class);
-        job.setReducerClass(Sum.class);
+        job.setMapperClass(LocalJobs.Words.class);
+        if (combine) job.setCombinerClass(LocalJobs.Sum.class);
+        job.setReducerClass(LocalJobs.Sum.class);
         job.setOutputKeyClass(Text.class);
         job.setOutputValueClass(LongWritable.class);
         Path output = new Path("file://" + dir + "/" + name);
@@ -131,17 +105,14 @@ public class HadoopHabits {
      * several times. The statistics after the job are what the counters of tasks in processes of their own add up to.
      */
     static void overHDFS(String dir, String url, String name, String... properties) throws Exception {
-        Configuration conf = new Configuration();
+        Configuration conf = LocalJobs.conf(dir, properties);
         conf.set("fs.defaultFS", "file:///"); // where splits are written
-        conf.set("mapreduce.framework.name", "local");
-        conf.set("hadoop.tmp.dir", dir + "/tmp");
-        for (String p : properties) conf.set(p.substring(0, p.indexOf('=')), p.substring(p.indexOf('=') + 1));
         FileSystem.closeAll(); // those with the properties of another job
         FileSystem.clearStatistics();
         Job job = Job.getInstance(conf, name);
-        job.setMapperClass(Words.class);
-        job.setCombinerClass(Sum.class);
-        job.setReducerClass(Sum.class);
+        job.setMapperClass(LocalJobs.Words.class);
+        job.setCombinerClass(LocalJobs.Sum.class);
+        job.setReducerClass(LocalJobs.Sum.class);
         job.setOutputKeyClass(Text.class);
         job.setOutputValueClass(LongWritable.class);
         Path top = new Path(url + "/" + name), output = new Path(top, "below/out");
@@ -183,26 +154,11 @@ public class HadoopHabits {
         job.setNumReduceTasks(3);
         TotalOrderPartitioner.setPartitionFile(job.getConfiguration(), file);
         InputSampler.writePartitionFile(job, new InputSampler.SplitSampler<Text, Text>(1000));
-        byte[] mark;
-        try (SequenceFile.Reader reader = new SequenceFile.Reader(job.getConfiguration(), SequenceFile.Reader.file(file))) {
-            Field field = SequenceFile.Reader.class.getDeclaredField("sync");
-            field.setAccessible(true);
-            mark = (byte[]) field.get(reader);
-        }
-        java.nio.file.Path path = Paths.get(dir + "/ranges.seq");
-        byte[] content = Files.readAllBytes(path);
-        for (int i = 0; i + mark.length <= content.length; i++) {
-            if (Arrays.equals(content, i, i + mark.length, mark, 0, mark.length)) System.arraycopy("sync-sync-sync-s".getBytes(), 0, content, i, mark.length);
-        }
-        Files.write(path, content);
+        LocalJobs.replaceMark(dir + "/ranges.seq");
     }
 
     static void put(Writable key) throws IOException {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        key.write(new DataOutputStream(bytes));
-        StringBuilder hex = new StringBuilder("x");
-        for (byte b : bytes.toByteArray()) hex.append(String.format("%02x", b));
-        out.println(key.getClass().getSimpleName() + " " + hex + " " + new HashPartitioner<Writable, Writable>().getPartition(key, NullWritable.get(), 1000));
+        out.println(key.getClass().getSimpleName() + " x" + LocalJobs.hex(key) + " " + new HashPartitioner<Writable, Writable>().getPartition(key, NullWritable.get(), 1000));
     }
 
     static void hashes() throws IOException {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
 	"fmt"
 	"maps"
 	"math"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/quernmr/quern/avrofile"
 )
-
-//go:embed AvroFiles.java
-var avroFilesJava []byte
 
 // avroFiles compares Avro's object container files as files does with SequenceFiles; dir is for its files.
 type avroFiles struct{ dir string }
@@ -37,7 +33,7 @@ var avroSplits = map[string][]int64{
 }
 
 func (f avroFiles) compared(ctx context.Context) (a answers, err error) {
-	java, err := compiled(ctx, f.dir, "AvroFiles", avroFilesJava, "com.github.luben:zstd-jni:1.5.5-5")
+	java, err := compiled(ctx, f.dir, "AvroFiles", "com.github.luben:zstd-jni:1.5.5-5")
 	if err != nil {
 		return a, err
 	}

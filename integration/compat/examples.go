@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,9 +14,6 @@ import (
 	"github.com/quernmr/quern/integration/examples"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
-
-//go:embed HadoopExamples.java
-var hadoopExamples []byte
 
 // exampleJobs runs Hadoop's examples and Quern's. Hadoop's answers for small inputs are recorded; part files of
 // larger ones are compared.
@@ -156,7 +152,7 @@ func (e exampleJobs) damage(dir string) error {
 
 // compile returns a function that runs examples in Hadoop and returns their exit codes.
 func (e exampleJobs) compile(ctx context.Context, dir string) (func([]exampleRun) (map[string]string, error), error) {
-	java, err := compiled(ctx, dir, "HadoopExamples", hadoopExamples, minicluster.LocalRunner("mapreduce-examples")...)
+	java, err := compiled(ctx, dir, "HadoopExamples", minicluster.LocalRunner("mapreduce-examples")...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +19,6 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/sequencefile"
 )
-
-//go:embed HadoopFiles.java
-var hadoopFiles []byte
 
 // files compares compressed files and SequenceFiles. Hadoop's files are recorded. Hadoop reads Quern's files, and
 // their hashes are recorded. The gate reads the recorded files and writes those of Quern again.
@@ -51,7 +47,7 @@ var splitSizes = map[string][]int64{
 }
 
 func (f files) compared(ctx context.Context) (a answers, err error) {
-	java, err := compiled(ctx, f.dir, "HadoopFiles", hadoopFiles, "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
+	java, err := compiled(ctx, f.dir, "HadoopFiles", "org.apache.hadoop:hadoop-mapreduce-client-core:", "org.lz4:lz4-java:1.8.0")
 	if err != nil {
 		return a, err
 	}

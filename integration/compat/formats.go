@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"os"
 	"path/filepath"
 
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
-
-//go:embed HadoopFormats.java
-var hadoopFormats []byte
 
 // formatJobs records the inputs and outputs of Hadoop's jobs over SequenceFiles and Avro files; dir is for its files.
 type formatJobs struct{ dir string }
@@ -20,7 +16,7 @@ func (f formatJobs) recorded(ctx context.Context) (a answers, err error) {
 	if err := jobsDir(dir); err != nil {
 		return a, err
 	}
-	java, err := compiled(ctx, dir, "HadoopFormats", hadoopFormats, append(minicluster.LocalRunner(), "org.apache.avro:avro-mapred:1.11.4")...)
+	java, err := compiled(ctx, dir, "HadoopFormats", append(minicluster.LocalRunner(), "org.apache.avro:avro-mapred:1.11.4")...)
 	if err != nil {
 		return a, err
 	}

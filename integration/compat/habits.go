@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
-
-//go:embed HadoopHabits.java
-var hadoopHabits []byte
 
 // habits records what Hadoop's jobs and partitioners do: counters, names and permissions of files, partitions, also
 // with a partition file of Quern.
@@ -37,7 +33,7 @@ func (h habits) recorded(ctx context.Context) (a answers, err error) {
 	if err := jobsDir(dir); err != nil {
 		return a, err
 	}
-	java, err := compiled(ctx, dir, "HadoopHabits", hadoopHabits, minicluster.LocalRunner()...)
+	java, err := compiled(ctx, dir, "HadoopHabits", minicluster.LocalRunner()...)
 	if err != nil {
 		return a, err
 	}

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"os"
 	"strings"
 )
-
-//go:embed Recorder.java
-var recorder []byte
 
 // hadoop runs Hadoop's own classes with Recorder.java; dir is for its files.
 type hadoop struct{ dir string }
@@ -17,7 +13,7 @@ type hadoop struct{ dir string }
 // file, if it exists.
 func (h hadoop) recorded(what, file string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (a answers, err error) {
-		java, err := compiled(ctx, h.dir, "Recorder", recorder, "org.apache.hadoop:hadoop-mapreduce-client-core:")
+		java, err := compiled(ctx, h.dir, "Recorder", "org.apache.hadoop:hadoop-mapreduce-client-core:")
 		if err != nil {
 			return a, err
 		}

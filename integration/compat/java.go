@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,28 +15,29 @@ import (
 // hadoopVersion is the version in minicluster's pom.xml.
 const hadoopVersion = "3.4.2"
 
-// compiled returns a function that runs a Java class of a source file with an input and arguments, in dir.
-func compiled(ctx context.Context, dir, class string, text []byte, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
-	path, err := compile(ctx, dir, class, text, artifacts...)
+// sources has the Java classes.
+const sources = "integration/compat"
+
+// compiled returns a function that runs a Java class of this directory with an input and arguments, in dir.
+func compiled(ctx context.Context, dir, class string, artifacts ...string) (func(stdin string, args ...string) (string, error), error) {
+	path, err := compile(ctx, dir, class, artifacts...)
 	return func(stdin string, args ...string) (string, error) {
 		// Parquet writes sets of enums, which are in the order of hash codes: 2 stands for equal ones.
 		return printed(java(ctx, dir, path, append([]string{"-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2", class}, args...)...), stdin)
 	}, err
 }
 
-// compile compiles a Java class of a source file into dir. It returns the class path: dir, where Hadoop's log is off, and the
-// jars.
-func compile(ctx context.Context, dir, class string, text []byte, artifacts ...string) (string, error) {
+// compile compiles a Java class, and those of this directory that it names, into dir. It returns the class path: dir, where
+// Hadoop's log is off, and the jars.
+func compile(ctx context.Context, dir, class string, artifacts ...string) (string, error) {
 	jars, err := minicluster.Classpath(ctx, artifacts...)
 	if err != nil {
 		return "", err
 	}
-	source := filepath.Join(dir, class+".java")
-	err = errors.Join(os.WriteFile(source, text, 0o666), os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte("log4j.rootLogger=OFF\n"), 0o666))
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "log4j.properties"), []byte("log4j.rootLogger=OFF\n"), 0o666); err != nil {
 		return "", err
 	}
-	if out, err := exec.CommandContext(ctx, "javac", "-encoding", "UTF-8", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "javac", "-encoding", "UTF-8", "-cp", jars, "-sourcepath", sources, "-d", dir, filepath.Join(sources, class+".java")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile %s.java: %w\n%s", class, err, out)
 	}
 	return dir + ":" + jars, nil

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +13,6 @@ import (
 
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
-
-//go:embed ParquetRows.java
-var parquetRowsJava []byte
 
 // parquet compares Parquet files. Those of DuckDB and of Hadoop's Parquet are recorded, with their values. Both read
 // Quern's, which integration/compat/parquetrows writes.
@@ -72,7 +68,7 @@ func (p parquet) compared(ctx context.Context) (answers, error) {
 // hadoop records the files of Hadoop's Parquet, which have the same rows, and lets it read those that readByDuckDB has
 // written.
 func (p parquet) hadoop(ctx context.Context, values string, a *answers) error {
-	java, err := compiled(ctx, p.dir, "ParquetRows", parquetRowsJava, "org.apache.parquet:parquet-hadoop-bundle:"+hadoopParquet, "io.airlift:aircompressor:0.27", "com.github.luben:zstd-jni:1.5.5-5",
+	java, err := compiled(ctx, p.dir, "ParquetRows", "org.apache.parquet:parquet-hadoop-bundle:"+hadoopParquet, "io.airlift:aircompressor:0.27", "com.github.luben:zstd-jni:1.5.5-5",
 		"org.apache.hadoop:hadoop-mapreduce-client-core:")
 	if err != nil {
 		return err

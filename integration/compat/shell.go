@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
-
-//go:embed Shell.java
-var shellDriver []byte
 
 // shell runs Hadoop's file system shell over tables of commands; dir is for its files.
 type shell struct{ dir string }
@@ -27,7 +23,7 @@ func (s shell) recorded(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	path, err := compile(ctx, s.dir, "Shell", shellDriver, "org.lz4:lz4-java:1.8.0", "com.github.luben:zstd-jni:1.5.5-5")
+	path, err := compile(ctx, s.dir, "Shell", "org.lz4:lz4-java:1.8.0", "com.github.luben:zstd-jni:1.5.5-5")
 	if err != nil {
 		return a, err
 	}
