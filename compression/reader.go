@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// otherData returns the error of a file that begins with other data, of which head is the beginning.
+// otherData returns the error of a file with other data, by its first bytes.
 func otherData(head string) error {
 	return fmt.Errorf("%w: it begins with %.16q; rename the file by what it has", ErrFormat, head)
 }

@@ -105,7 +105,7 @@ const maxDecimal = 8 << 10
 
 func (p *jsonPrinter) scalar(c *ColumnInfo, v any) {
 	if s, ok := v.(string); ok && c.Type.Logical == Decimal && len(s) > maxDecimal {
-		p.Err = &Error{Offset: p.f.footer, Group: -1, Err: unsupported("column %s has a decimal of %d bytes, of which at most %d are printed", c.Name, len(s), maxDecimal)}
+		p.Err = &Error{Offset: p.f.footer, Group: -1, Err: unsupported("column %s has a decimal of %d bytes; at most %d are printed", c.Name, len(s), maxDecimal)}
 		return
 	}
 	p.Out = appendValue(p.Out, c.Type, v)
