@@ -87,6 +87,9 @@ func (b *blocks) next() error {
 	if b.left == lz4Frame && n > MaxBlock {
 		return fmt.Errorf("%w: it has LZ4's own frames, as of the command lz4: unpack it", ErrFormat)
 	}
+	if n > MaxBlock && b.content == nil { // text has such lengths
+		return &Error{Err: otherData(string(binary.BigEndian.AppendUint64(nil, uint64(b.left<<32|n))))}
+	}
 	if n == 0 || n > MaxBlock {
 		return fmt.Errorf("a chunk of %d bytes: want 1 to %d", n, MaxBlock)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/bits"
@@ -129,9 +128,9 @@ func (d *bzip2Decoder) header(offset int64) error {
 		return io.EOF
 	case !bytes.HasPrefix(head, []byte(header[:min(len(head), 3)])) || whole && (head[3] < '1' || head[3] > '9'):
 		if offset > 0 {
-			return located(8*offset, fmt.Errorf("%w, but something after it", ErrFormat))
+			return located(8*offset, errMore)
 		}
-		return located(0, ErrFormat)
+		return located(0, otherData(string(head)))
 	case !whole:
 		return located(8*offset, ErrTruncated)
 	}

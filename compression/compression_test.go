@@ -138,6 +138,13 @@ func TestTruncated(t *testing.T) {
 
 // TestForeign: a file of something else, or with something else after it, is an error that says so.
 func TestForeign(t *testing.T) {
+	forEach(t, func(t *testing.T, c *Codec) {
+		r := c.NewReader()
+		defer r.Close()
+		if _, err := unpacked(r, []byte("a line of text\n")); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `it begins with "a li`) {
+			t.Errorf("a line of text: %v", err)
+		}
+	})
 	for _, name := range []string{"bzip2", "deflate", "gzip", "zstd"} {
 		c, _ := Named(name)
 		r := c.NewReader()
@@ -241,7 +248,7 @@ func TestClaims(t *testing.T) {
 		c, _ := Named(name)
 		for _, file := range []string{file, file[:4] + "\x07\xff\xff\xff" + file[8:], file[:4] + "\x7f\xff\xff\xff" + file[8:]} {
 			membound.Bound{Free: 2 << 20}.Check(t, len(file), func() {
-				if _, err := unpacked(c.NewReader(), []byte(file)); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrTruncated) {
+				if _, err := unpacked(c.NewReader(), []byte(file)); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrFormat) {
 					t.Errorf("%s: %q: %v", name, file, err)
 				}
 			})

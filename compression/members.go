@@ -3,7 +3,6 @@ package compression
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/gzip"
@@ -47,7 +46,7 @@ func (m *members) Read(p []byte) (int, error) {
 
 // next begins the next member. It returns io.EOF after the last one.
 func (m *members) next() error {
-	head, err := m.source.Peek(max(len(m.magic), 1))
+	head, err := m.source.Peek(4)
 	switch {
 	case len(head) == 0 && err == io.EOF && m.any:
 		return io.EOF
@@ -56,14 +55,15 @@ func (m *members) next() error {
 	case len(head) == 0:
 		return err
 	case !bytes.HasPrefix(m.magic, head[:min(len(head), len(m.magic))]):
-		return m.foreign(nil)
+		return m.foreign(string(head))
 	}
+	first := string(head)
 	switch err := m.begin(); {
 	case err == nil:
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return ErrTruncated
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zlib.ErrHeader):
-		return m.foreign(err)
+		return m.foreign(first)
 	default:
 		return err
 	}
@@ -71,14 +71,11 @@ func (m *members) next() error {
 	return nil
 }
 
-func (m *members) foreign(cause error) error {
-	switch {
-	case m.any:
-		return fmt.Errorf("%w, but something after it", ErrFormat)
-	case cause != nil:
-		return fmt.Errorf("%w: %w", ErrFormat, cause)
+func (m *members) foreign(head string) error {
+	if m.any {
+		return errMore
 	}
-	return ErrFormat
+	return otherData(head)
 }
 
 func newGzipDecoder() decoder {
@@ -131,8 +128,11 @@ func (f *frames) close() {
 
 func (f *frames) Read(p []byte) (n int, err error) {
 	if !f.begun {
-		if _, err := f.source.Peek(1); err == io.EOF {
+		switch head, err := f.source.Peek(8); {
+		case len(head) == 0 && err == io.EOF:
 			return 0, ErrTruncated
+		case errors.Is(new(zstd.Header).Decode(head), zstd.ErrMagicMismatch):
+			return 0, otherData(string(head))
 		}
 		if err = f.begin(); err == io.EOF { // only skippable frames
 			return 0, io.EOF
@@ -145,7 +145,7 @@ func (f *frames) Read(p []byte) (n int, err error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = ErrTruncated
 	case errors.Is(err, zstd.ErrMagicMismatch):
-		err = ErrFormat
+		err = errMore
 	}
 	return n, err
 }

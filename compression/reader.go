@@ -11,7 +11,7 @@ import (
 // Errors of compressed files; see [Error].
 var (
 	ErrTruncated = errors.New("it ends too early")
-	ErrFormat    = errors.New("this is not what the file's name says")
+	ErrFormat    = errors.New("other data than the file's name says")
 	ErrDamaged   = errors.New("damaged")
 	ErrRatio     = errors.New("it becomes too large")
 )
@@ -29,6 +29,14 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// otherData returns the error of a file with other data, by its first bytes.
+func otherData(head string) error {
+	return fmt.Errorf("%w: it begins with %.16q; rename the file by what it has", ErrFormat, head)
+}
+
+// errMore reports other data after the end.
+var errMore = fmt.Errorf("%w: it follows the compressed data; remove it, which may be padding", ErrFormat)
 
 // Whole is the piece of a whole file.
 var Whole = Piece{0, math.MaxInt64}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -28,42 +27,24 @@ import (
 //
 // It keeps little of the line in memory, since a text of a dictionary may be in a row many times.
 func (f *File) WriteJSON(w io.Writer, n *Node, v any) error {
-	p := jsonPrinter{f: f, to: w}
+	p := jsonPrinter{JSONWriter: javatext.JSONWriter{To: w}, f: f}
 	p.value(n, v)
-	p.out = append(p.out, '\n')
-	p.flush()
-	return p.err
+	p.Text("\n")
+	return p.Flush()
 }
-
-// flushedSize is how much a jsonPrinter keeps.
-const flushedSize = 64 << 10
 
 type jsonPrinter struct {
-	f   *File
-	out []byte
-	to  io.Writer
-	err error // of to
+	javatext.JSONWriter
+	f *File
 }
-
-func (p *jsonPrinter) flush() {
-	if p.err == nil {
-		_, p.err = p.to.Write(p.out)
-	}
-	p.out = p.out[:0]
-}
-
-func (p *jsonPrinter) text(s string) { p.out = append(p.out, s...) }
 
 func (p *jsonPrinter) value(n *Node, v any) {
-	if len(p.out) > flushedSize {
-		p.flush()
-	}
-	if p.err != nil {
+	if p.Spill() != nil {
 		return
 	}
 	switch v := v.(type) {
 	case nil:
-		p.text("null")
+		p.Text("null")
 	case []any:
 		element := *n
 		if n.Shape == List && !n.Repeated {
@@ -74,60 +55,60 @@ func (p *jsonPrinter) value(n *Node, v any) {
 	case []Entry:
 		p.entries(n.Children[0].Children, v)
 	case Struct:
-		p.text("{")
+		p.Text("{")
 		for i, child := range n.Children {
-			p.name(i, child.Name)
+			p.Name(i, child.Name)
 			p.value(child, v[i])
 		}
-		p.text("}")
+		p.Text("}")
 	default:
-		p.out = appendValue(p.out, p.f.Columns[n.Column].Type, v)
+		p.scalar(&p.f.Columns[n.Column], v)
 	}
 }
 
 func (p *jsonPrinter) list(element *Node, all []any) {
-	p.text("[")
+	p.Text("[")
 	for i, v := range all {
-		p.comma(i)
+		p.Comma(i)
 		p.value(element, v)
 	}
-	p.text("]")
+	p.Text("]")
 }
 
 func (p *jsonPrinter) entries(entry []*Node, all []Entry) {
 	key, value := entry[0], entry[1]
 	if key.Optional || key.Shape != Leaf || p.f.Columns[key.Column].Type.Logical != String {
-		p.text("[")
+		p.Text("[")
 		for i, e := range all {
-			p.comma(i)
-			p.text("{")
-			p.name(0, key.Name)
+			p.Comma(i)
+			p.Text("{")
+			p.Name(0, key.Name)
 			p.value(key, e.Key)
-			p.name(1, value.Name)
+			p.Name(1, value.Name)
 			p.value(value, e.Value)
-			p.text("}")
+			p.Text("}")
 		}
-		p.text("]")
+		p.Text("]")
 		return
 	}
-	p.text("{")
+	p.Text("{")
 	for i, e := range all {
 		name, _ := e.Key.(string)
-		p.name(i, name)
+		p.Name(i, name)
 		p.value(value, e.Value)
 	}
-	p.text("}")
+	p.Text("}")
 }
 
-func (p *jsonPrinter) comma(i int) {
-	if i > 0 {
-		p.text(",")
+// maxDecimal is the bytes of a decimal that is printed. Those of maxDigits are half of it, and the time grows with the square.
+const maxDecimal = 8 << 10
+
+func (p *jsonPrinter) scalar(c *ColumnInfo, v any) {
+	if s, ok := v.(string); ok && c.Type.Logical == Decimal && len(s) > maxDecimal {
+		p.Err = &Error{Offset: p.f.footer, Group: -1, Err: unsupported("column %s has a decimal of %d bytes; at most %d are printed", c.Name, len(s), maxDecimal)}
+		return
 	}
-}
-
-func (p *jsonPrinter) name(i int, name string) {
-	p.comma(i)
-	p.out = append(javatext.AppendJSON(p.out, name), ':')
+	p.Out = appendValue(p.Out, c.Type, v)
 }
 
 // appendValue appends a value of a column.
@@ -140,9 +121,9 @@ func appendValue(dst []byte, t Type, v any) []byte {
 	case int64:
 		return appendInteger(dst, t, v)
 	case float32:
-		return appendFloat(dst, float64(v), 32)
+		return javatext.AppendJSONFloat(dst, float64(v), 32)
 	case float64:
-		return appendFloat(dst, v, 64)
+		return javatext.AppendJSONFloat(dst, v, 64)
 	case string:
 		switch {
 		case t.Logical == String:
@@ -173,14 +154,6 @@ func appendInteger(dst []byte, t Type, n int64) []byte {
 		return TimeOf(n, t.Unit).AppendFormat(dst, layout)
 	}
 	return strconv.AppendInt(dst, n, 10)
-}
-
-// appendFloat appends a number as Java does, or a string for what is none.
-func appendFloat(dst []byte, v float64, size int) []byte {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return append(javatext.AppendFloat(append(dst, '"'), v, size), '"')
-	}
-	return javatext.AppendFloat(dst, v, size)
 }
 
 // bigEndian decodes a number in two's complement.

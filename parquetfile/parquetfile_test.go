@@ -45,20 +45,7 @@ func samples(n int) (all []sample) {
 
 func written(t testing.TB, n int, options ...parquet.WriterOption) []byte {
 	t.Helper()
-	var file bytes.Buffer
-	w := parquet.NewGenericWriter[sample](&file, options...)
-	for some := range slices.Chunk(samples(n), n/2) {
-		if _, err := w.Write(some); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return file.Bytes()
+	return writtenRows(t, samples(n), n/2, options...)
 }
 
 // printed returns the content of a file as text, a line for each row.

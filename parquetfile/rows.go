@@ -27,7 +27,7 @@ type Rows struct {
 	node   *Node
 	leaves []leaf // by column; nil if the node has it not
 	left   int64  // rows
-	taken  int64  // values
+	taken  int64  // values, and bytes of text/16
 }
 
 // leaf is a column with its levels.
@@ -65,7 +65,7 @@ func (r *Rows) open(group int, n *Node) (err error) {
 	return nil
 }
 
-// Taken returns how many values the rows so far have had, with nulls, in all columns.
+// Taken returns how large the rows so far were: the values of all columns, with nulls, and one more for 16 bytes of text.
 func (r *Rows) Taken() int64 { return r.taken }
 
 // each calls do for the columns of a node until it returns an error.
@@ -198,8 +198,12 @@ func (r *Rows) skip(n *Node, rep, def uint8) error {
 }
 
 func (r *Rows) take(l leaf) any {
+	v := l.take()
 	r.taken++
-	return l.take()
+	if text, ok := v.(string); ok {
+		r.taken += int64(len(text) / 16)
+	}
+	return v
 }
 
 // check refuses a column if its next value has other levels than the values before it say.

@@ -209,6 +209,17 @@ func TestJSONValues(t *testing.T) {
 	}
 }
 
+// TestLongDecimal: a decimal of bytes that would take minutes is refused by name; one of as many digits as types may have is not.
+func TestLongDecimal(t *testing.T) {
+	f := &File{Columns: []ColumnInfo{{Name: "price", Type: Type{Physical: format.ByteArray, Logical: Decimal, Scale: 1, Digits: 9}}}}
+	for size, want := range map[int]string{4153: "", maxDecimal: "", maxDecimal + 1: "column price has a decimal of 8193 bytes", 64 << 20: "column price has a decimal of 67108864 bytes"} {
+		err := f.WriteJSON(io.Discard, &Node{}, strings.Repeat("\x7f", size))
+		if e, refused := errors.AsType[*Error](err); refused != (want != "") || refused && !strings.Contains(e.Error(), want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 // TestLargeLine: a row that prints much more than the file has is written in little memory, until an error of the writer.
 func TestLargeLine(t *testing.T) {
 	type row struct {

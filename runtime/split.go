@@ -169,7 +169,7 @@ func (s *Split) fail(c Chunk, err error) {
 	case errors.Is(err, compression.ErrTruncated):
 		err = fatalInput(fmt.Errorf("%w: %w", ErrTruncated, err))
 	case errors.Is(err, compression.ErrFormat):
-		err = fatalInput(fmt.Errorf("%w: %w; remove the rest (padding?) or rename the file", ErrInput, err))
+		err = fatalInput(fmt.Errorf("%w: %w", ErrInput, err))
 	case errors.Is(err, compression.ErrRatio):
 		err = fatalInput(fmt.Errorf("%w: %w; if the file is right, raise %s", ErrInput, err, DecompressedMaxRatio))
 	}

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	maxNested   = 1000    // values in values; a schema may contain itself
-	freeValues  = 1 << 20 // values that a record may have, and for each byte:
-	byteValues  = 100
-	flushedSize = 64 << 10
+	maxNested  = 1000    // values in values; a schema may contain itself
+	freeValues = 1 << 20 // values that a record may have, and for each byte:
+	byteValues = 100
 )
 
 // WriteJSON writes the records of the file as Java's JsonEncoder does, a line each: a value of a union other than null is
@@ -25,44 +24,29 @@ func (r *Reader) WriteJSON(w io.Writer) error {
 	if err != nil {
 		return Damaged(0, "schema of the file: %w", err)
 	}
-	p := printer{to: w}
+	p := printer{JSONWriter: javatext.JSONWriter{To: w}}
 	decode := func(content []byte) ([]byte, error) {
 		p.in = decoder{data: content, values: byteValues*len(content) + freeValues}
 		p.value(s, 0)
-		p.text("\n")
+		p.Text("\n")
 		return p.in.data, p.in.err
 	}
 	for err := range r.Records(0, math.MaxInt64, decode) {
-		if p.failed != nil {
-			return p.failed
+		if p.Err != nil {
+			return p.Err
 		}
 		if err != nil {
-			return errors.Join(err, p.flush())
+			return errors.Join(err, p.Flush())
 		}
 	}
-	return p.flush()
+	return p.Flush()
 }
 
-// printer writes decoded values. It keeps little in memory, since a record can print as much more than its bytes.
+// printer writes decoded values.
 type printer struct {
-	in     decoder
-	out    []byte
-	to     io.Writer
-	failed error // of the writer
+	javatext.JSONWriter
+	in decoder
 }
-
-func (p *printer) flush() error {
-	if p.failed == nil {
-		_, p.failed = p.to.Write(p.out)
-	}
-	p.out = p.out[:0]
-	if p.failed != nil {
-		p.in.fail(p.failed)
-	}
-	return p.failed
-}
-
-func (p *printer) text(s string) { p.out = append(p.out, s...) }
 
 // value writes the next value, which has a schema.
 func (p *printer) value(s *schema, depth int) {
@@ -74,13 +58,12 @@ func (p *printer) value(s *schema, depth int) {
 	}
 	switch s.kind {
 	case "record":
-		p.text("{")
+		p.Text("{")
 		for i, f := range s.fields {
-			p.comma(i)
-			p.name(f.name)
+			p.Name(i, f.name)
 			p.value(f.schema, depth+1)
 		}
-		p.text("}")
+		p.Text("}")
 	case "array", "map":
 		p.entries(s, depth)
 	case "union":
@@ -88,19 +71,9 @@ func (p *printer) value(s *schema, depth int) {
 	default:
 		p.scalar(s)
 	}
-	if len(p.out) > flushedSize {
-		p.flush()
+	if err := p.Spill(); err != nil {
+		p.in.fail(err)
 	}
-}
-
-func (p *printer) comma(i int) {
-	if i > 0 {
-		p.text(",")
-	}
-}
-
-func (p *printer) name(name string) {
-	p.out = append(javatext.AppendJSON(p.out, name), ':')
 }
 
 func (p *printer) entries(s *schema, depth int) {
@@ -108,16 +81,18 @@ func (p *printer) entries(s *schema, depth int) {
 	if s.kind == "map" {
 		begin, end = "{", "}"
 	}
-	p.text(begin)
+	p.Text(begin)
 	i := 0
 	p.in.blocks(func() {
-		p.comma(i)
-		if i++; s.kind == "map" {
-			p.name(string(p.in.bytes()))
+		if s.kind == "map" {
+			p.Name(i, string(p.in.bytes()))
+		} else {
+			p.Comma(i)
 		}
+		i++
 		p.value(s.items, depth+1)
 	})
-	p.text(end)
+	p.Text(end)
 }
 
 func (p *printer) branch(s *schema, depth int) {
@@ -133,60 +108,51 @@ func (p *printer) branch(s *schema, depth int) {
 		p.value(of, depth+1)
 		return
 	}
-	p.text("{")
-	p.name(of.title())
+	p.Text("{")
+	p.Name(0, of.title())
 	p.value(of, depth+1)
-	p.text("}")
+	p.Text("}")
 }
 
 func (p *printer) scalar(s *schema) {
 	switch s.kind {
 	case "null":
-		p.text("null")
+		p.Text("null")
 	case "boolean":
 		b := p.in.take(1)
 		if p.in.err == nil && b[0] > 1 {
 			p.in.fail(fmt.Errorf("a boolean is %d", b[0]))
 		}
-		p.out = fmt.Append(p.out, p.in.err == nil && b[0] == 1)
+		p.Out = fmt.Append(p.Out, p.in.err == nil && b[0] == 1)
 	case "int", "long":
 		n := p.in.long()
 		if s.kind == "int" && n != int64(int32(n)) {
 			p.in.fail(fmt.Errorf("an int is %d", n))
 		}
-		p.out = fmt.Append(p.out, n)
+		p.Out = fmt.Append(p.Out, n)
 	case "float":
 		if b := p.in.take(4); p.in.err == nil {
-			p.float(float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), 32)
+			p.Out = javatext.AppendJSONFloat(p.Out, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), 32)
 		}
 	case "double":
 		if b := p.in.take(8); p.in.err == nil {
-			p.float(math.Float64frombits(binary.LittleEndian.Uint64(b)), 64)
+			p.Out = javatext.AppendJSONFloat(p.Out, math.Float64frombits(binary.LittleEndian.Uint64(b)), 64)
 		}
 	case "string":
-		p.out = javatext.AppendJSON(p.out, string(p.in.bytes()))
+		p.Out = javatext.AppendJSON(p.Out, string(p.in.bytes()))
 	case "bytes":
-		p.out = javatext.AppendJSONBytes(p.out, p.in.bytes())
+		p.Out = javatext.AppendJSONBytes(p.Out, p.in.bytes())
 	case "fixed":
-		p.out = javatext.AppendJSONBytes(p.out, p.in.take(s.size))
+		p.Out = javatext.AppendJSONBytes(p.Out, p.in.take(s.size))
 	case "enum":
 		n := p.in.long()
 		if p.in.err == nil && (n < 0 || n >= int64(len(s.symbols))) {
 			p.in.fail(fmt.Errorf("symbol %d of an enum of %d", n, len(s.symbols)))
 		}
 		if p.in.err == nil {
-			p.out = javatext.AppendJSON(p.out, s.symbols[n])
+			p.Out = javatext.AppendJSON(p.Out, s.symbols[n])
 		}
 	}
-}
-
-// float writes a number, or a string for what is none.
-func (p *printer) float(v float64, size int) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		p.text(`"`)
-		defer p.text(`"`)
-	}
-	p.out = javatext.AppendFloat(p.out, v, size)
 }
 
 // decoder decodes Avro's binary encoding. After an error, it returns zero values.

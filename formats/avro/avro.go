@@ -53,8 +53,6 @@ const (
 	deflateLevel  = "avro.mapred.deflate.level"
 	zstdLevel     = "avro.mapred.zstd.level"
 	syncInterval  = "avro.mapred.sync.interval"
-	maxRecord     = "quern.record.max.bytes"
-	maxRatio      = "quern.decompressed.ratio.max"
 )
 
 // Schema is a schema of the library.
@@ -93,15 +91,11 @@ func bad(err error) error {
 
 // open opens a file with the job's limits.
 func open(s mapreduce.Split, file io.ReaderAt) (*avrofile.Reader, error) {
-	record, err := setting.Number(s.Property, maxRecord)
+	record, ratio, err := setting.Limits(s.Property)
 	if err != nil {
 		return nil, err
 	}
-	ratio, err := setting.Number(s.Property, maxRatio)
-	if err != nil {
-		return nil, err
-	}
-	return avrofile.NewReader(file, s.Size, avrofile.Limits{MaxRecord: int(record), MaxRatio: ratio})
+	return avrofile.NewReader(file, s.Size, avrofile.Limits{MaxRecord: record, MaxRatio: ratio})
 }
 
 // Format writes files of records of type R; see [Output].

@@ -3,7 +3,6 @@ package avro
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 
@@ -23,20 +22,7 @@ var keyValueSchema = MustParse(`{"type": "record", "name": "KeyValuePair", "name
 
 // counted counts the words of lines in Avro files.
 func counted() *mapreduce.Job {
-	words := mapreduce.Map(Input[string](nil), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
-		for word := range strings.FieldsSeq(line) {
-			emit(word, 1)
-		}
-		return nil
-	})
-	job := mapreduce.Reduce(words.Combine(mapreduce.Sum), func(_ *mapreduce.Task, word string, counts iter.Seq[int64], emit func(string, int64)) error {
-		var sum int64
-		for n := range counts {
-			sum += n
-		}
-		emit(word, sum)
-		return nil
-	}).Job("words")
+	job := recorded.Words(Input[string](nil), func(line string) string { return line }).Job("words")
 	job.Format = Output(keyValueSchema, func(word string, n int64) keyValue { return keyValue{word, n} })
 	return job
 }

@@ -146,6 +146,9 @@ func sourceOf[V parquetfile.Value](u *use, set func(*parquetfile.ColumnInfo, *fi
 			return nil, otherType(u.info, f)
 		}
 		s.setters = append(s.setters, one)
+		if f.kind.Kind() == reflect.Slice {
+			s.copies++
+		}
 	}
 	for _, c := range u.conditions {
 		one, err := test(u.info, c)

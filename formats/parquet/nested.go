@@ -23,7 +23,7 @@ type nested struct {
 	values []any // of the batch
 }
 
-// batchValues ends a batch, since nulls in lists take memory, but no bytes of the file.
+// batchValues ends a batch, since nulls in lists, and copies of texts, take memory, but no bytes of the file.
 const batchValues = 1 << 20
 
 // put sets the memory at an address to a value.
@@ -103,8 +103,10 @@ func (s *nested) load(n int) error {
 
 func (s *nested) test([]bool) {}
 
-func (s *nested) set(r rows, first int64) error {
-	for i, v := range s.values {
+func (s *nested) copied(int) int { return 0 } // ahead counts texts
+
+func (s *nested) set(r rows, from int, first int64) error {
+	for i, v := range s.values[from : from+r.n] {
 		if err := s.put(r.at(i, s.field.offset), v); err != nil {
 			return mismatched("row %d of a row group: %v", first+int64(i), err)
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/parquetfile"
 )
 
@@ -294,4 +296,47 @@ func TestLargeRows(t *testing.T) {
 	if n != len(want) || err != nil {
 		t.Errorf("%d rows of %d, %v", n, len(want), err)
 	}
+}
+
+// TestCopies: a dictionary's long value in many rows is copied for a few rows at a time, in a field of its own and in lists.
+func TestCopies(t *testing.T) {
+	type flat struct {
+		B []byte `parquet:",dict"`
+	}
+	type list struct {
+		B [][]byte `parquet:",dict"`
+	}
+	const rows = 600
+	value := bytes.Repeat([]byte{1}, 200<<10) // headers of pages, of 1 MiB at most, have it four times
+	read := func(t *testing.T, file []byte, scanned func(f *parquetfile.File, yield func([]byte) bool) error) {
+		first := func(most int) {
+			f, err := open(bytes.NewReader(file), int64(len(file)), parquetfile.Limits{})
+			n := 0
+			if err == nil {
+				err = scanned(f, func(b []byte) bool {
+					if n++; !bytes.Equal(b, value) {
+						t.Errorf("row %d has %d bytes", n, len(b))
+					}
+					return n < most
+				})
+			}
+			if n != most || err != nil {
+				t.Errorf("%d rows of %d, %v", n, most, err)
+			}
+		}
+		first(rows)
+		membound.Bound{Free: 64 << 20}.Check(t, 0, func() { first(1) })
+	}
+	t.Run("field", func(t *testing.T) {
+		read(t, written(t, slices.Repeat([]flat{{value}}, rows), rows), func(f *parquetfile.File, yield func([]byte) bool) error {
+			_, err := scan(f, Filter{}, 0, math.MaxInt64, func(r flat) bool { return yield(r.B) })
+			return err
+		})
+	})
+	t.Run("list", func(t *testing.T) {
+		read(t, written(t, slices.Repeat([]list{{[][]byte{value}}}, rows), rows), func(f *parquetfile.File, yield func([]byte) bool) error {
+			_, err := scan(f, Filter{}, 0, math.MaxInt64, func(r list) bool { return yield(r.B[0]) })
+			return err
+		})
+	})
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/quernmr/quern/parquetfile"
 )
 
-// batch is the number of rows that are decoded together, column by column.
-const batch = 1024
+const (
+	// batch is the number of rows that are decoded together, column by column.
+	batch = 1024
+	// maxCopied limits the bytes that the fields of several rows copy, since a dictionary's value can be in each of them.
+	maxCopied = 16 << 20
+)
 
 // rows is a batch of rows of any struct type.
 type rows struct {
@@ -35,8 +39,10 @@ type source interface {
 	load(n int) error
 	// test clears keep for each row that the filter refuses.
 	test(keep []bool)
-	// set fills fields, for the rows from number first of the group.
-	set(r rows, first int64) error
+	// copied returns how many bytes set copies for row i of the batch.
+	copied(i int) int
+	// set fills fields of rows with those of the batch from number from, which is number first of the group.
+	set(r rows, from int, first int64) error
 }
 
 // scan calls yield with the wanted rows of the row groups that have their middle in [from, to), until it returns
@@ -64,13 +70,21 @@ func scan[T any](f *parquetfile.File, filter Filter, from, to int64, yield func(
 			if n, err = ahead(sources, int(min(batch, f.Groups[g].Rows-first))); err != nil {
 				return read, err
 			}
-			r := rows{first: unsafe.Pointer(unsafe.SliceData(all)), stride: unsafe.Sizeof(all[0]), n: n}
-			if err := fill(sources, r, keep[:n], first); err != nil {
+			if err := load(sources, keep[:n]); err != nil {
 				return read, err
 			}
-			for i := range all[:n] {
-				if keep[i] && !yield(all[i]) {
-					return read, nil
+			for at := 0; at < n && slices.Contains(keep[at:n], true); {
+				some := all[:together(sources, at, n)]
+				if err := fill(sources, some, at, first); err != nil {
+					return read, err
+				}
+				for i, row := range some {
+					if keep[at+i] && !yield(row) {
+						return read, nil
+					}
+				}
+				if at += len(some); at < n {
+					clear(some)
 				}
 			}
 		}
@@ -100,22 +114,39 @@ func ahead(sources []source, n int) (_ int, err error) {
 	return n, nil
 }
 
-// fill fills rows, and tells which of them are wanted.
-func fill(sources []source, r rows, keep []bool, first int64) error {
+// load begins a batch, and tells which of its rows are wanted.
+func load(sources []source, keep []bool) error {
 	for i := range keep {
 		keep[i] = true
 	}
 	for _, s := range sources {
-		if err := s.load(r.n); err != nil {
+		if err := s.load(len(keep)); err != nil {
 			return err
 		}
 		s.test(keep)
 	}
-	if !slices.Contains(keep, true) {
-		return nil
+	return nil
+}
+
+// together returns how many rows of a batch of n, from one on, are filled at a time.
+func together(sources []source, from, n int) int {
+	size := 0
+	for i := from; i < n; i++ {
+		for _, s := range sources {
+			size += s.copied(i)
+		}
+		if size > maxCopied {
+			return max(i-from, 1)
+		}
 	}
+	return n - from
+}
+
+// fill fills rows with those of the batch from number from. The batch begins with row first of the group.
+func fill[T any](sources []source, some []T, from int, first int64) error {
+	r := rows{first: unsafe.Pointer(unsafe.SliceData(some)), stride: unsafe.Sizeof(some[0]), n: len(some)}
 	for _, s := range sources {
-		if err := s.set(r, first); err != nil {
+		if err := s.set(r, from, first+int64(from)); err != nil {
 			return err
 		}
 	}
@@ -212,6 +243,7 @@ type typed[V parquetfile.Value] struct {
 	n       int
 	reader  *parquetfile.Column[V]
 	setters []setter[V]
+	copies  int // of the setters, that copy texts
 	tests   []test[V]
 }
 
@@ -250,19 +282,29 @@ func (s *typed[V]) test(keep []bool) {
 	}
 }
 
-func (s *typed[V]) set(r rows, first int64) error {
+func (s *typed[V]) copied(i int) int {
+	if s.copies == 0 {
+		return 0
+	}
+	return s.copies * len(any(s.values).([]string)[i])
+}
+
+func (s *typed[V]) set(r rows, from int, first int64) error {
 	var null []bool
 	if s.nulls {
-		null = s.null[:s.n]
+		null = s.null[from : from+r.n]
 		i := slices.Index(null, true)
 		for _, f := range s.fields {
+			if i < 0 {
+				break
+			}
 			if !f.pointer && !f.optional {
 				return mismatched("column %s is null in row %d of a row group, but field %s is no pointer and has no optional in its tag", s.info.Name, first+int64(i), f.title)
 			}
 		}
 	}
 	for _, set := range s.setters {
-		set(s.values[:s.n], null, r)
+		set(s.values[from:from+r.n], null, r)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package sequence_test
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"strings"
 	"testing"
@@ -18,20 +17,7 @@ type numbered = mapreduce.Pair[int64, string]
 
 // counted counts the words of lines in SequenceFiles.
 func counted() *mapreduce.Job {
-	words := mapreduce.Map(sequence.Input(writable.Long, writable.Text), func(_ *mapreduce.Task, rec numbered, emit func(string, int64)) error {
-		for word := range strings.FieldsSeq(rec.B) {
-			emit(word, 1)
-		}
-		return nil
-	})
-	job := mapreduce.Reduce(words.Combine(mapreduce.Sum), func(_ *mapreduce.Task, word string, counts iter.Seq[int64], emit func(string, int64)) error {
-		var sum int64
-		for n := range counts {
-			sum += n
-		}
-		emit(word, sum)
-		return nil
-	}).Job("words")
+	job := recorded.Words(sequence.Input(writable.Long, writable.Text), func(r numbered) string { return r.B }).Job("words")
 	job.Format = sequence.Output(writable.Text, writable.Long)
 	return job
 }

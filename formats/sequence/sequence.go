@@ -35,12 +35,6 @@ import (
 // Name is the name of both formats in a job's description.
 const Name = "sequencefile"
 
-// Properties that this package reads.
-const (
-	maxRecord = "quern.record.max.bytes"
-	maxRatio  = "quern.decompressed.ratio.max"
-)
-
 // Input reads SequenceFiles with keys and values of two classes. Paths are as for [mapreduce.Lines].
 func Input[K, V any](key writable.Class[K], value writable.Class[V], paths ...string) mapreduce.Input[mapreduce.Pair[K, V]] {
 	return mapreduce.NewInput(Name, func(s mapreduce.Split, file io.ReaderAt) iter.Seq2[mapreduce.Pair[K, V], error] {
@@ -100,15 +94,11 @@ func bad(err error) error {
 
 // open opens a file with the job's limits.
 func open(s mapreduce.Split, file io.ReaderAt) (*sequencefile.Reader, error) {
-	record, err := setting.Number(s.Property, maxRecord)
+	record, ratio, err := setting.Limits(s.Property)
 	if err != nil {
 		return nil, err
 	}
-	ratio, err := setting.Number(s.Property, maxRatio)
-	if err != nil {
-		return nil, err
-	}
-	return sequencefile.NewReader(file, s.Size, sequencefile.Limits{MaxRecord: int(record), MaxRatio: ratio})
+	return sequencefile.NewReader(file, s.Size, sequencefile.Limits{MaxRecord: record, MaxRatio: ratio})
 }
 
 // Format writes SequenceFiles; see [Output].

@@ -2,6 +2,7 @@ package javatext
 
 import (
 	"fmt"
+	"math"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -37,4 +38,12 @@ func AppendJSONBytes(dst, b []byte) []byte {
 		text[i] = rune(c)
 	}
 	return AppendJSON(dst, string(text))
+}
+
+// AppendJSONFloat appends a number as AppendFloat does, or a string for what is none.
+func AppendJSONFloat(dst []byte, v float64, size int) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(AppendFloat(append(dst, '"'), v, size), '"')
+	}
+	return AppendFloat(dst, v, size)
 }

@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 		command, want string
 		code          int
 	}{
-		{"-text words.bz2", "text: words.bz2: bzip2 data at offset 0: this is not what the file's name says", 1},
+		{"-text words.bz2", "text: words.bz2: bzip2 data at offset 0: other data than the file's name says: it begins with \"text\"; rename the file by what it has", 1},
 		{"-text a.xz", "text: a.xz: this is XZ data, which -text does not decode", 1},
 		{"-text records", "text: records: Avro file at offset 0: header in the first 4 bytes: it ends too early", 1},
 		{"-text table", "text: table: Parquet file at offset 0: not a Parquet file that can be read: it has 4 bytes", 1},

@@ -3,6 +3,7 @@
 package recorded
 
 import (
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,24 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
+
+// Words counts the words of texts.
+func Words[R any](in mapreduce.Input[R], text func(R) string) *mapreduce.Result[string, int64] {
+	words := mapreduce.Map(in, func(_ *mapreduce.Task, record R, emit func(string, int64)) error {
+		for word := range strings.FieldsSeq(text(record)) {
+			emit(word, 1)
+		}
+		return nil
+	})
+	return mapreduce.Reduce(words.Combine(mapreduce.Sum), func(_ *mapreduce.Task, word string, counts iter.Seq[int64], emit func(string, int64)) error {
+		var sum int64
+		for n := range counts {
+			sum += n
+		}
+		emit(word, sum)
+		return nil
+	})
+}
 
 // Compare runs the recorded jobs over a file of testdata. The function text returns a part file as it is recorded.
 func Compare(t *testing.T, input string, jobs map[string]func() *mapreduce.Job, text func(t *testing.T, name, file string) string) {
