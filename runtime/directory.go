@@ -245,13 +245,21 @@ func (t *Task) linkArchives() error {
 		return Fatal(fmt.Errorf("property %s: %w", CacheArchives, err))
 	}
 	for _, c := range all {
-		dir, err := t.Directory(c.Name)
-		if err == nil {
-			err = os.Symlink(dir, filepath.Join(t.work, c.Name))
-		}
-		if err != nil {
+		if err := t.LinkDirectory(c.Name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// LinkDirectory links a side file that is a directory into the working directory, if it is not there yet.
+func (t *Task) LinkDirectory(name string) error {
+	dir, err := t.Directory(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(dir, filepath.Join(t.work, name)); !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
 }

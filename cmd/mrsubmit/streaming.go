@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -139,29 +140,28 @@ func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	if err != nil || strings.HasPrefix(staging, "file://") { // the machines share local files; jobs cannot read this staging directory
 		return err
 	}
-	upload := func(path string) (string, error) {
+	upload := func(path, suffix string) (string, error) {
 		if strings.Contains(path, "://") {
 			return path, nil
 		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		var uploaded wire.Program
-		if err := client.Upload(files(), staging, status.Wall, path, &uploaded); err != nil {
-			return "", fmt.Errorf("file %s: %w", path, err)
+		url, _, err := client.UploadFile(files(), staging, status.Wall, path, suffix)
+		if err != nil {
+			return "", fmt.Errorf("upload file %s: %w", path, err)
 		}
-		return uploaded.Path, nil
+		return url, nil
 	}
 	for name, path := range job.Files {
-		if job.Files[name], err = upload(path); err != nil {
+		if job.Files[name], err = upload(path, ""); err != nil {
 			return err
 		}
 	}
-	for name, archive := range job.Archives {
-		if archive.Path, err = upload(archive.Path); err != nil {
+	for name, path := range job.Archives {
+		if job.Archives[name], err = upload(path, archive.Suffix(path)); err != nil {
 			return err
 		}
-		job.Archives[name] = archive
 	}
 	return nil
 }

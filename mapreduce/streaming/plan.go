@@ -85,7 +85,7 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	if c.plan.Output, err = j.data(dir, j.Output); err != nil {
 		return nil, fmt.Errorf("-output: %w", err)
 	}
-	if c.plan.Files, err = j.files(dir); err != nil {
+	if c.plan.Files, err = c.files(dir); err != nil {
 		return nil, err
 	}
 	return c, c.order()
@@ -303,24 +303,40 @@ func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 	return []wire.InputPlan{in}, nil
 }
 
-func (j *Job) files(dir string) (map[string]string, error) {
-	all := maps.Clone(j.Files)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	for name, archive := range j.Archives {
-		all[name] = archive.Path
-	}
+// files returns the URLs of the side files. Names of directories, which archives are, end with a slash.
+func (c *compiled) files(dir string) (map[string]string, error) {
 	files := make(map[string]string)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	add := func(name, from, suffix string, url func(dir, name string) (string, error)) error {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("file %s: %q is no name of a file in the working directory", all[name], name)
+			return fmt.Errorf("file %s: %q is no name of a file in the working directory", from, name)
 		}
-		url, err := clean(dir, all[name])
+		clean, err := url(dir, from)
 		if err != nil {
-			return nil, fmt.Errorf("file %s: %w", all[name], err)
+			return fmt.Errorf("file %s: %w", from, err)
 		}
-		files[name] = program.EscapeGlob(url)
+		clean = program.EscapeGlob(clean)
+		if other := files[name] + files[name+"/"]; other != "" && (other != clean || files[name+suffix] == "") {
+			return fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
+		}
+		files[name+suffix] = clean
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		if err := add(name, c.Files[name], "", clean); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Archives)) {
+		if err := add(name, c.Archives[name], "/", clean); err != nil {
+			return nil, err
+		}
+	}
+	cached, err := runtime.ParseCached(c.plan.Properties[runtime.CacheArchives])
+	for _, archive := range cached {
+		err = cmp.Or(err, add(archive.Name, archive.Path, "/", c.data))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", runtime.CacheArchives, err)
 	}
 	return files, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/quernmr/quern/runtime"
@@ -240,15 +241,15 @@ func (c *compiled) link(t *runtime.Task) error {
 		return fmt.Errorf("make the attempt's temporary directory: %w", err)
 	}
 	for name := range c.plan.Files {
-		path, err := t.File(name)
-		if err != nil {
-			return err
-		}
-		if archive, ok := c.Archives[name]; ok {
-			if err := unpack(t, archive.Name, path, filepath.Join(t.Dir(), name)); err != nil {
+		if runtime.IsDirectory(name) {
+			if err := t.LinkDirectory(strings.TrimSuffix(name, "/")); err != nil {
 				return err
 			}
 			continue
+		}
+		path, err := t.File(name)
+		if err != nil {
+			return err
 		}
 		if err := place(path, filepath.Join(t.Dir(), name)); err != nil {
 			return fmt.Errorf("side file %q: %w", name, err)
