@@ -197,3 +197,28 @@ func TestStreamingCounters(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
+
+// TestStreamingGroups: the groups that reduces read are counted by the keys that the comparator orders.
+func TestStreamingGroups(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", "a.1\tx\nb.1\tx\na.2\tx\na.1\ty\n")
+	for _, c := range []struct {
+		args    []string
+		reducer string
+		groups  string
+	}{
+		{nil, "cat", "3"},
+		{nil, "org.apache.hadoop.mapred.lib.IdentityReducer", "3"},
+		{[]string{"-D", "mapreduce.job.output.key.comparator.class=org.apache.hadoop.mapred.lib.KeyFieldBasedComparator",
+			"-D", "mapreduce.map.output.key.field.separator=.", "-D", "mapreduce.partition.keycomparator.options=-k1,1"}, "cat", "2"},
+	} {
+		if err := os.RemoveAll("out"); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"streaming"}, c.args...)
+		code, _, stderr := answered(t, nil, "mapred", append(args, "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", c.reducer)...)
+		if code != 0 || !strings.Contains(stderr, "\t\tReduce input groups="+c.groups+"\n") {
+			t.Errorf("%q: exit code %d: %s", c.args, code, stderr)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package streaming
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // job returns the functions of the attempts.
@@ -132,7 +134,9 @@ func (c *compiled) ignoresKey() bool {
 }
 
 // runReduce is the reduce of every job.
-func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
+func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
+	in := &grouped{Records: records}
+	defer func() { t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(in.n) }()
 	of := c.mapped
 	if c.reduceClass() == "" {
 		of = written(c.forms.reduceOut)
@@ -171,6 +175,24 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	}
 	feed := func(to *input) error { return c.feedGroup(in, true, to) }
 	return c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put))
+}
+
+// grouped counts groups of records whose sorted keys are equal.
+type grouped struct {
+	runtime.Records
+	key []byte
+	n   int64
+}
+
+func (g *grouped) Next() bool {
+	if !g.Records.Next() {
+		return false
+	}
+	if key := g.Key(); g.n == 0 || !bytes.Equal(key, g.key) {
+		g.key = append(g.key[:0], key...)
+		g.n++
+	}
+	return true
 }
 
 // reduceNothing runs the reducer without input. Hadoop discards what it writes and counts.
