@@ -78,11 +78,12 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return t.readStreaming(f, args[own:])
+	return t.readStreaming(f, args[own:], (*streaming.Job).DefaultFS)
 }
 
-// readStreaming parses Hadoop's options.
-func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, error) {
+// readStreaming parses Hadoop's options. defaultFS returns the file system of inputs and outputs without a scheme; empty:
+// they are local.
+func (t *tool) readStreaming(f *runFlags, args []string, defaultFS func(*streaming.Job) (string, error)) (*streaming.Command, error) {
 	f.args = args
 	dir, err := os.Getwd()
 	if err != nil {
@@ -90,6 +91,13 @@ func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, er
 	}
 	command, err := streaming.Parse(f.args, dir)
 	if err != nil {
+		return nil, err
+	}
+	url, err := defaultFS(command.Job)
+	if err != nil {
+		return nil, err
+	}
+	if command.Job.Home, err = homeOn(url); err != nil {
 		return nil, err
 	}
 	if command.Background {

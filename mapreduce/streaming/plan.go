@@ -346,6 +346,20 @@ func relative(dir, name string) bool {
 	return err == nil && scheme == "" && !path.IsAbs(name)
 }
 
+// DefaultFS returns the file system that the property fs.defaultFS names, in the form of [dfs.CleanDefault].
+func (j *Job) DefaultFS() (string, error) {
+	for name, value := range j.Properties {
+		if property.CurrentName(name) == property.DefaultFS {
+			url, err := dfs.CleanDefault(value)
+			if err != nil {
+				return "", fmt.Errorf("property %s: %w", name, err)
+			}
+			return url, nil
+		}
+	}
+	return "", nil
+}
+
 // data returns the URL of an input or output.
 func (j *Job) data(dir, name string) (string, error) {
 	scheme, _, err := dfs.Scheme(name)
