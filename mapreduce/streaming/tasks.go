@@ -177,7 +177,7 @@ func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
 	return c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put))
 }
 
-// grouped counts groups of records whose sorted keys are equal.
+// grouped counts groups of records with equal sorted keys.
 type grouped struct {
 	runtime.Records
 	key []byte
