@@ -341,7 +341,7 @@ func (c *compiled) files(dir string) (map[string]string, error) {
 	return files, nil
 }
 
-func relative(dir, name string) bool {
+func relative(name string) bool {
 	scheme, _, err := dfs.Scheme(name) // Clean reports the error
 	return err == nil && scheme == "" && !path.IsAbs(name)
 }
@@ -367,10 +367,9 @@ func (j *Job) data(dir, name string) (string, error) {
 	case err != nil || scheme != "" || j.Home == "":
 		return clean(dir, name)
 	case path.IsAbs(name):
-		_, authority, _ := strings.Cut(j.Home, "://")
-		authority, _, _ = strings.Cut(authority, "/")
-		home, _, _ := dfs.Scheme(j.Home)
-		return dfs.Clean(home + "://" + authority + name)
+		scheme, rest, _ := strings.Cut(j.Home, "://")
+		authority, _, _ := strings.Cut(rest, "/")
+		return dfs.Clean(scheme + "://" + authority + name)
 	}
 	return clean(j.Home, name)
 }
@@ -380,7 +379,7 @@ func clean(dir, name string) (string, error) {
 	if name == "" {
 		return "", errors.New("the path is empty")
 	}
-	if relative(dir, name) {
+	if relative(name) {
 		name = dfs.Join(dir, name)
 	}
 	return dfs.Clean(name)
