@@ -60,6 +60,16 @@ func Check(name string) error {
 	return err
 }
 
+// Suffix returns the end of an archive's name that decides how it is unpacked.
+func Suffix(name string) string {
+	base := strings.ToLower(path.Base(name))
+	suffix := path.Ext(base)
+	if path.Ext(strings.TrimSuffix(base, suffix)) == ".tar" {
+		return ".tar" + suffix
+	}
+	return suffix
+}
+
 // formatOf returns whether a name is that of a zip file, or else the codec of a tar file; nil: not compressed.
 func formatOf(name string) (zip bool, codec *compression.Codec, err error) {
 	base := strings.ToLower(path.Base(name))

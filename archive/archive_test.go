@@ -346,3 +346,17 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+// TestSuffix: a file with another name and the suffix is unpacked as the archive.
+func TestSuffix(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.zip": ".zip", "dir.tar/a.JAR": ".jar", "a.b.tgz": ".tgz", "a.tar": ".tar", "a.tar.gz": ".tar.gz", "a.x.Tar.Bz2": ".tar.bz2", "tar.zip": ".zip", "hdfs://n:1/a.tar.zst": ".tar.zst",
+	} {
+		got := Suffix(name)
+		zip, codec, err := formatOf(name)
+		otherZip, otherCodec, otherErr := formatOf("0123abcd" + got)
+		if got != want || zip != otherZip || codec != otherCodec || err != nil || otherErr != nil {
+			t.Errorf("%s: suffix %q, want %q; %v, %v", name, got, want, err, otherErr)
+		}
+	}
+}

@@ -16,30 +16,39 @@ import (
 )
 
 // Upload copies an executable to a cluster's staging directory, and sets the path and hash of
-// program. The path has the UTC day on the cluster's clock and the hash. So a program is uploaded
-// at most once a day, and the cluster can remove old programs. A rename makes the complete file
-// visible.
+// program; see [UploadFile].
 func Upload(files dfs.FS, staging string, today time.Time, exe string, program *wire.Program) error {
-	files = dfs.Private(files)
-	hash, size, err := hashFile(exe)
+	name, hash, err := UploadFile(files, staging, today, exe, "")
 	if err != nil {
-		return fmt.Errorf("upload program: %w", err)
-	}
-	dir := dfs.Join(staging, wire.StagingPrograms, today.UTC().Format("20060102"))
-	name := dfs.Join(dir, hash)
-	switch info, err := files.Stat(name); {
-	case err == nil && info.Size == size:
-	case err == nil: // no client wrote it, since clients rename only complete files
-		return fmt.Errorf("upload program: %s has %d bytes, not %d: remove it", name, info.Size, size)
-	case errors.Is(err, fs.ErrNotExist):
-		if err := upload(files, dir, name, exe, hash); err != nil {
-			return fmt.Errorf("upload program: %w", err)
-		}
-	default:
 		return fmt.Errorf("upload program: %w", err)
 	}
 	program.Path, program.Hash = name, hash
 	return nil
+}
+
+// UploadFile copies a file to a cluster's staging directory, and returns its URL and hash. The URL
+// has the UTC day on the cluster's clock, the hash and the suffix. So a file is uploaded at most
+// once a day, and the cluster can remove old files. A rename makes the complete file visible.
+func UploadFile(files dfs.FS, staging string, today time.Time, path, suffix string) (url, hash string, err error) {
+	files = dfs.Private(files)
+	hash, size, err := hashFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	dir := dfs.Join(staging, wire.StagingPrograms, today.UTC().Format("20060102"))
+	url = dfs.Join(dir, hash+suffix)
+	switch info, err := files.Stat(url); {
+	case err == nil && info.Size == size:
+	case err == nil: // no client wrote it, since clients rename only complete files
+		return "", "", fmt.Errorf("%s has %d bytes, not %d: remove it", url, info.Size, size)
+	case errors.Is(err, fs.ErrNotExist):
+		if err := upload(files, dir, url, path, hash); err != nil {
+			return "", "", err
+		}
+	default:
+		return "", "", err
+	}
+	return url, hash, nil
 }
 
 func hashFile(path string) (hash string, size int64, err error) {

@@ -84,11 +84,37 @@ func directoryFiles(f dfs.FS, name string) ([]dfs.Info, error) {
 		}
 		return infos, nil
 	}
+	if local, ok := strings.CutPrefix(infos[0].Name, "file://"); ok {
+		if err := checkLinks(local); err != nil {
+			return nil, err
+		}
+	}
 	files, err := filesOf(f, infos[0], selection{recursive: true, hidden: true}, nil)
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%w: the directory %s has no files", ErrInput, name)
 	}
 	return files, err
+}
+
+// checkLinks refuses a local directory with a symbolic link that leads out of it, as package archive does.
+func checkLinks(dir string) error {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return inputError(err)
+	}
+	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type()&fs.ModeSymlink == 0 {
+			return err
+		}
+		target, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return fmt.Errorf("%w: follow the symbolic link %s: %w", ErrInput, name, err)
+		}
+		if below, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(below) {
+			return fmt.Errorf("%w: the symbolic link %s leads out of the directory, to %s", ErrInput, name, target)
+		}
+		return nil
+	})
 }
 
 // Directory returns the local path of a side file that is a directory. Its files must not be changed: other attempts
@@ -245,13 +271,21 @@ func (t *Task) linkArchives() error {
 		return Fatal(fmt.Errorf("property %s: %w", CacheArchives, err))
 	}
 	for _, c := range all {
-		dir, err := t.Directory(c.Name)
-		if err == nil {
-			err = os.Symlink(dir, filepath.Join(t.work, c.Name))
-		}
-		if err != nil {
+		if err := t.LinkDirectory(c.Name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// LinkDirectory links a side file that is a directory into the working directory, if it is not there yet.
+func (t *Task) LinkDirectory(name string) error {
+	dir, err := t.Directory(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(dir, filepath.Join(t.work, name)); !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
 }

@@ -168,3 +168,35 @@ func TestParseCached(t *testing.T) {
 		}
 	}
 }
+
+// TestDirectoryLinks: symbolic links of a local directory may lead to what is in it, also from a directory that is a link.
+func TestDirectoryLinks(t *testing.T) {
+	for _, c := range []struct{ link, target, want string }{
+		{"sub/link", "../file", ""},
+		{"sub/link", "ROOT/file", ""},
+		{"link", "sub", ""},
+		{"link", "../outside", "link leads out of the directory"},
+		{"sub/link", "../../outside", "sub/link leads out of the directory"},
+		{"link", "../outdir", "link leads out of the directory"},
+		{"link", "OUT/outside", "link leads out of the directory"},
+		{".link", "..", "leads out of the directory"},
+		{"link", "../root2/x", "leads out of the directory"}, // a name that begins as the directory's
+		{"link", "missing", "follow the symbolic link"},
+		{"link", "link", "follow the symbolic link"},
+	} {
+		out := must(filepath.EvalSymlinks(t.TempDir()))
+		root := filepath.Join(out, "root")
+		for _, name := range []string{"root/file", "root/sub/other", "outside", "outdir/x", "root2/x"} {
+			must(0, os.MkdirAll(filepath.Dir(filepath.Join(out, name)), 0o777))
+			must(0, os.WriteFile(filepath.Join(out, name), nil, 0o666))
+		}
+		must(0, os.Symlink(root, filepath.Join(out, "named")))
+		must(0, os.Symlink(strings.NewReplacer("ROOT", root, "OUT", out).Replace(c.target), filepath.Join(root, c.link)))
+		for _, dir := range []string{root, filepath.Join(out, "named")} {
+			_, err := SideFiles(dfs.Mux{"file": local.New()}, "d/", "file://"+dir)
+			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s to %s in %s: %v, expected %q", c.link, c.target, dir, err, c.want)
+			}
+		}
+	}
+}

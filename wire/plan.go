@@ -119,7 +119,7 @@ const LocalBytesProperty = "mapreduce.job.local-fs.single-disk-limit.bytes"
 // Directories beside the submissions in a cluster's staging directory.
 const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory
-	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
+	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload; side files of Streaming too, archives with their suffix
 	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
 	StagingSessions = "sessions" // sessions/<name>: results of the steps of a program that drives jobs
 	StagingUsers    = "users"    // users/<user>: that user's own staging directory, with submissions and StagingPrograms; only if daemons act as users

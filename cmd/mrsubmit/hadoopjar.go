@@ -137,22 +137,18 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 	if err := f.check(); err != nil {
 		return err
 	}
-	command, err := t.readStreaming(f, append(g.own, rest...))
+	command, err := t.readStreaming(f, append(g.own, rest...), func(*streaming.Job) (string, error) { return g.defaultFS() })
 	if err != nil {
-		return err
-	}
-	if command.Job.Home, err = g.home(); err != nil {
 		return err
 	}
 	f.hadoop = r
 	return t.runStreaming(ctx, f, command)
 }
 
-// home returns the URL of the user's home directory in the default file system; empty: it is local.
-func (g *generic) home() (string, error) {
-	url, err := g.defaultFS()
-	if err != nil || url == "" {
-		return "", err
+// homeOn returns the URL of the user's home directory in a file system; empty: it is local.
+func homeOn(url string) (string, error) {
+	if url == "" {
+		return "", nil
 	}
 	of, err := dfs.AttributedOf(files(), url)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/jobtracker/web"
@@ -77,11 +78,12 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return t.readStreaming(f, args[own:])
+	return t.readStreaming(f, args[own:], (*streaming.Job).DefaultFS)
 }
 
-// readStreaming parses Hadoop's options.
-func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, error) {
+// readStreaming parses Hadoop's options. defaultFS returns the file system of inputs and outputs without a scheme; empty:
+// they are local.
+func (t *tool) readStreaming(f *runFlags, args []string, defaultFS func(*streaming.Job) (string, error)) (*streaming.Command, error) {
 	f.args = args
 	dir, err := os.Getwd()
 	if err != nil {
@@ -89,6 +91,13 @@ func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, er
 	}
 	command, err := streaming.Parse(f.args, dir)
 	if err != nil {
+		return nil, err
+	}
+	url, err := defaultFS(command.Job)
+	if err != nil {
+		return nil, err
+	}
+	if command.Job.Home, err = homeOn(url); err != nil {
 		return nil, err
 	}
 	if command.Background {
@@ -139,29 +148,28 @@ func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	if err != nil || strings.HasPrefix(staging, "file://") { // the machines share local files; jobs cannot read this staging directory
 		return err
 	}
-	upload := func(path string) (string, error) {
+	upload := func(path, suffix string) (string, error) {
 		if strings.Contains(path, "://") {
 			return path, nil
 		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		var uploaded wire.Program
-		if err := client.Upload(files(), staging, status.Wall, path, &uploaded); err != nil {
-			return "", fmt.Errorf("file %s: %w", path, err)
+		url, _, err := client.UploadFile(files(), staging, status.Wall, path, suffix)
+		if err != nil {
+			return "", fmt.Errorf("upload file %s: %w", path, err)
 		}
-		return uploaded.Path, nil
+		return url, nil
 	}
 	for name, path := range job.Files {
-		if job.Files[name], err = upload(path); err != nil {
+		if job.Files[name], err = upload(path, ""); err != nil {
 			return err
 		}
 	}
-	for name, archive := range job.Archives {
-		if archive.Path, err = upload(archive.Path); err != nil {
+	for name, path := range job.Archives {
+		if job.Archives[name], err = upload(path, archive.Suffix(path)); err != nil {
 			return err
 		}
-		job.Archives[name] = archive
 	}
 	return nil
 }

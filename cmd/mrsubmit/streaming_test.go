@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,5 +196,63 @@ func TestStreamingCounters(t *testing.T) {
 	code, _, stderr := answered(t, nil, "mapred", "streaming", "-files", "map.sh", "-input", "in", "-output", "out", "-mapper", "sh map.sh", "-combiner", "cat", "-reducer", "cat")
 	if code != 0 || !inOrder(stderr, "\t\tCombine input records=3\n\t\tCombine output records=3\n…\tUserCounters\n\t\tInputLines=3\n") {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestStreamingGroups: the groups that reduces read are counted by the keys that the comparator orders.
+func TestStreamingGroups(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", "a.1\tx\nb.1\tx\na.2\tx\na.1\ty\n")
+	for _, c := range []struct {
+		args    []string
+		reducer string
+		groups  string
+	}{
+		{nil, "cat", "3"},
+		{nil, "org.apache.hadoop.mapred.lib.IdentityReducer", "3"},
+		{[]string{"-D", "mapreduce.job.output.key.comparator.class=org.apache.hadoop.mapred.lib.KeyFieldBasedComparator",
+			"-D", "mapreduce.map.output.key.field.separator=.", "-D", "mapreduce.partition.keycomparator.options=-k1,1"}, "cat", "2"},
+	} {
+		if err := os.RemoveAll("out"); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"streaming"}, c.args...)
+		code, _, stderr := answered(t, nil, "mapred", append(args, "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", c.reducer)...)
+		if code != 0 || !strings.Contains(stderr, "\t\tReduce input groups="+c.groups+"\n") {
+			t.Errorf("%q: exit code %d: %s", c.args, code, stderr)
+		}
+	}
+}
+
+// TestStreamingDefaultFS: fs.defaultFS decides where inputs and outputs without a scheme are. The configuration alone does not.
+func TestStreamingDefaultFS(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HADOOP_CONF_DIR", dir)
+	t.Setenv("HADOOP_USER_NAME", "ann")
+	t.Chdir(dir)
+	write(t, "core-site.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://c:1</value></property></configuration>")
+	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://x:1</value></property></configuration>")
+	for _, c := range []struct{ args, home, fail string }{
+		{"", "", ""},
+		{"-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/user/ann", ""},
+		{"-Dfs.default.name=hdfs://p:1", "hdfs://p:1/user/ann", ""},
+		{"-D fs.defaultFS=hdfs:///", "hdfs:///user/ann", ""},
+		{"-conf conf.xml", "hdfs://x:1/user/ann", ""},
+		{"-conf conf.xml -D fs.defaultFS=file:///", "", ""},
+		{"-D fs.defaultFS=p:1", "", "property fs.defaultFS"},
+	} {
+		tool := &tool{stderr: io.Discard, stdout: io.Discard, getenv: func(string) string { return "" }}
+		set := newFlags("streaming")
+		args := append(strings.Fields(c.args), "-input", "in", "-output", "out", "-mapper", "cat")
+		command, err := tool.parseStreaming(set, tool.declareRun(set), args)
+		if c.fail != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fail) {
+				t.Errorf("%q: %v, expected an error with %q", c.args, err, c.fail)
+			}
+			continue
+		}
+		if err != nil || command.Job.Home != c.home {
+			t.Errorf("%q: %+v, %v, expected the home %q", c.args, command.Job, err, c.home)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func TestStreamingArchives(t *testing.T) {
 	}
 }
 
-// TestStreamingUnnamedArchive: without #NAME the directory has the archive's name.
+// TestStreamingUnnamedArchive: without #NAME the directory has the archive's name, also in the property.
 func TestStreamingUnnamedArchive(t *testing.T) {
 	dir := t.TempDir()
 	var packed bytes.Buffer
@@ -55,10 +56,13 @@ func TestStreamingUnnamedArchive(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "b.tar"), packed.String())
 	write(t, filepath.Join(dir, "in"), "b.tar/x.txt\n")
-	code, stderr := streamed(t, dir, "-quiet", "-archives", "b.tar", "-input", "in", "-output", "out", "-mapper", "xargs cat", "-reducer", "NONE")
-	checkStreamed(t, code, stderr, nil)
-	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || string(got) != "a\t\n" {
-		t.Errorf("%v: %q", err, got)
+	for i, option := range [][]string{{"-archives", "b.tar"}, {"-D", "mapreduce.job.cache.archives=b.tar"}} {
+		out := fmt.Sprint("out", i)
+		code, stderr := streamed(t, dir, append(append([]string{"-quiet"}, option...), "-input", "in", "-output", out, "-mapper", "xargs cat", "-reducer", "NONE")...)
+		checkStreamed(t, code, stderr, nil)
+		if got, err := os.ReadFile(filepath.Join(dir, out, "part-00000")); err != nil || string(got) != "a\t\n" {
+			t.Errorf("%q: %v: %q", option, err, got)
+		}
 	}
 }
 

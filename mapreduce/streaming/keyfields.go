@@ -73,13 +73,19 @@ func (s *keySpec) parsePosition(text string, field, b *int) (err error) {
 	s.numeric = s.numeric || strings.Contains(text[len(position):], "n")
 	s.reverse = s.reverse || strings.Contains(text[len(position):], "r")
 	number, offset, hasByte := strings.Cut(position, ".")
-	if *field, err = strconv.Atoi(number); err == nil && hasByte {
-		*b, err = strconv.Atoi(offset)
+	if *field, err = position32(number); err == nil && hasByte {
+		*b, err = position32(offset)
 	}
 	if err != nil {
 		return fmt.Errorf("want FIELD[.BYTE], with n and r after it, and after a comma the end of the range")
 	}
 	return nil
+}
+
+// position32 parses a number that Java's int holds. So sums of positions in a key do not overflow.
+func position32(text string) (int, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int(n), err
 }
 
 // cut returns the range of the key; ok is false if the key has no such field or byte.

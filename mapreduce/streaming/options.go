@@ -137,7 +137,7 @@ type parser struct {
 
 // Parse parses a command line of Hadoop Streaming without the jar. Relative paths are below dir.
 func Parse(args []string, dir string) (*Command, error) {
-	job := &Job{Files: make(map[string]string), Archives: make(map[string]Archive), Properties: make(map[string]string)}
+	job := &Job{Files: make(map[string]string), Archives: make(map[string]string), Properties: make(map[string]string)}
 	p := &parser{Command: Command{Job: job}, dir: dir, shipped: make(map[string]string),
 		configured: make(map[string]string), final: make(map[string]string)}
 	if len(args) == 0 {
@@ -324,7 +324,7 @@ func (p *parser) archives(all []string) error {
 		if err := archive.Check(from); err != nil {
 			return fmt.Errorf("archive %s: %w", from, err)
 		}
-		p.Job.Archives[name] = Archive{Path: from, Name: path.Base(from)}
+		p.Job.Archives[name] = from
 	}
 	return nil
 }
@@ -341,7 +341,7 @@ func (p *parser) shippedFile(text string) (name, from string, local bool, err er
 	if !named {
 		name = path.Base(from)
 	}
-	if other := cmp.Or(p.Job.Files[name], p.Job.Archives[name].Path); other != "" && other != from {
+	if other := cmp.Or(p.Job.Files[name], p.Job.Archives[name]); other != "" && other != from {
 		return "", "", false, fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
 	}
 	if strings.Contains(from, "://") {

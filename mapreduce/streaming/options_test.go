@@ -37,6 +37,7 @@ func TestRefused(t *testing.T) {
 		{"-jobconf stream.map.output=rawbytes -mapper cat -reducer cat -combiner cat", []string{"-combiner cat", "stream.reduce.output", "BytesWritable"}},
 		{"-jobconf stream.map.output=rawbytes -mapper cat -reducer aggregate", []string{"aggregate", "BytesWritable"}},
 		{"-io typedbytes -mapper cat -jobconf mapreduce.job.output.key.comparator.class=org.apache.hadoop.mapred.lib.KeyFieldBasedComparator", []string{"KeyFieldBasedComparator orders text"}},
+		{"-mapper cat -jobconf mapreduce.job.output.key.comparator.class=org.apache.hadoop.mapred.lib.KeyFieldBasedComparator -jobconf mapreduce.partition.keycomparator.options=-k2.9223372036854775807", []string{"-k2.9223372036854775807", "FIELD[.BYTE]"}},
 		{"-mapper ' '", []string{"-mapper: the command is empty"}},
 		{"-jobconf stream.num.map.output.key.fields=two -mapper cat", []string{`stream.num.map.output.key.fields="two"`}},
 		{"-jobconf stream.num.reduce.output.key.fields=-2 -mapper cat", []string{`stream.num.reduce.output.key.fields="-2"`}},

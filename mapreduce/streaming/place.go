@@ -5,9 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"github.com/quernmr/quern/archive"
-	"github.com/quernmr/quern/runtime"
 )
 
 // place makes a file appear under a name, which commands can execute. A copy may be in that place
@@ -43,34 +40,4 @@ func copyFile(path, name string) error {
 	}
 	_, err = io.Copy(to, from)
 	return errors.Join(err, to.Close(), os.Chmod(name, 0o777))
-}
-
-// unpack unpacks an archive into a directory of the attempt. It is already there if an earlier command of the attempt has
-// used it. An archive that is not valid fails the job.
-func unpack(t *runtime.Task, name, path, dir string) error {
-	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	unpacked := dir + ".unpacked" // a fetched archive may have the directory's name
-	if err := archive.Unpack(t.Ctx, name, f, info.Size(), unpacked, archive.DefaultLimits); err != nil {
-		if errors.Is(err, archive.ErrRefused) {
-			return runtime.Fatal(err)
-		}
-		return err
-	}
-	if path == dir {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return os.Rename(unpacked, dir)
 }

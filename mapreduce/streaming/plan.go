@@ -85,7 +85,7 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	if c.plan.Output, err = j.data(dir, j.Output); err != nil {
 		return nil, fmt.Errorf("-output: %w", err)
 	}
-	if c.plan.Files, err = j.files(dir); err != nil {
+	if c.plan.Files, err = c.files(dir); err != nil {
 		return nil, err
 	}
 	return c, c.order()
@@ -303,31 +303,61 @@ func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 	return []wire.InputPlan{in}, nil
 }
 
-func (j *Job) files(dir string) (map[string]string, error) {
-	all := maps.Clone(j.Files)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	for name, archive := range j.Archives {
-		all[name] = archive.Path
-	}
+// files returns the URLs of the side files. Names of directories, which archives are, end with a slash.
+func (c *compiled) files(dir string) (map[string]string, error) {
 	files := make(map[string]string)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	add := func(name, from, suffix string, url func(dir, name string) (string, error)) error {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("file %s: %q is no name of a file in the working directory", all[name], name)
+			return fmt.Errorf("file %s: %q is no name of a file in the working directory", from, name)
 		}
-		url, err := clean(dir, all[name])
+		clean, err := url(dir, from)
 		if err != nil {
-			return nil, fmt.Errorf("file %s: %w", all[name], err)
+			return fmt.Errorf("file %s: %w", from, err)
 		}
-		files[name] = program.EscapeGlob(url)
+		clean = program.EscapeGlob(clean)
+		if other := files[name] + files[name+"/"]; other != "" && (other != clean || files[name+suffix] == "") {
+			return fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
+		}
+		files[name+suffix] = clean
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		if err := add(name, c.Files[name], "", clean); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Archives)) {
+		if err := add(name, c.Archives[name], "/", clean); err != nil {
+			return nil, err
+		}
+	}
+	cached, err := runtime.ParseCached(c.plan.Properties[runtime.CacheArchives])
+	for _, archive := range cached {
+		err = cmp.Or(err, add(archive.Name, archive.Path, "/", c.data))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("property %s: %w", runtime.CacheArchives, err)
 	}
 	return files, nil
 }
 
-func relative(dir, name string) bool {
+func relative(name string) bool {
 	scheme, _, err := dfs.Scheme(name) // Clean reports the error
 	return err == nil && scheme == "" && !path.IsAbs(name)
+}
+
+// DefaultFS returns the file system that the property fs.defaultFS names, in the form of [dfs.CleanDefault].
+func (j *Job) DefaultFS() (string, error) {
+	for name, value := range j.Properties {
+		if property.CurrentName(name) == property.DefaultFS {
+			url, err := dfs.CleanDefault(value)
+			if err != nil {
+				return "", fmt.Errorf("property %s: %w", name, err)
+			}
+			return url, nil
+		}
+	}
+	return "", nil
 }
 
 // data returns the URL of an input or output.
@@ -337,10 +367,9 @@ func (j *Job) data(dir, name string) (string, error) {
 	case err != nil || scheme != "" || j.Home == "":
 		return clean(dir, name)
 	case path.IsAbs(name):
-		_, authority, _ := strings.Cut(j.Home, "://")
-		authority, _, _ = strings.Cut(authority, "/")
-		home, _, _ := dfs.Scheme(j.Home)
-		return dfs.Clean(home + "://" + authority + name)
+		scheme, rest, _ := strings.Cut(j.Home, "://")
+		authority, _, _ := strings.Cut(rest, "/")
+		return dfs.Clean(scheme + "://" + authority + name)
 	}
 	return clean(j.Home, name)
 }
@@ -350,7 +379,7 @@ func clean(dir, name string) (string, error) {
 	if name == "" {
 		return "", errors.New("the path is empty")
 	}
-	if relative(dir, name) {
+	if relative(name) {
 		name = dfs.Join(dir, name)
 	}
 	return dfs.Clean(name)

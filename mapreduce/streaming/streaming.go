@@ -50,18 +50,12 @@ type Job struct {
 	Partitioner  string      `json:"partitioner,omitempty"`
 	Lazy         bool        `json:"lazy,omitempty"` // -lazyOutput
 
-	Files       map[string]string  `json:"files,omitempty"`    // side files: path or URL by the name of the link
-	Archives    map[string]Archive `json:"archives,omitempty"` // by the name of the directory
-	Environment []string           `json:"-"`                  // of -cmdenv: NAME=VALUE
-	Properties  map[string]string  `json:"-"`
+	Files       map[string]string `json:"files,omitempty"`    // side files: path or URL by the name of the link
+	Archives    map[string]string `json:"archives,omitempty"` // path or URL by the name of the directory
+	Environment []string          `json:"-"`                  // of -cmdenv: NAME=VALUE
+	Properties  map[string]string `json:"-"`
 
 	io, reader string // -io, -inputreader, until the options are complete
-}
-
-// Archive is an archive that is unpacked into a directory of the attempt.
-type Archive struct {
-	Path string `json:"path"` // or URL
-	Name string `json:"name"` // the suffix decides how it is unpacked
 }
 
 // Names in wire.Program.Flags. Each property and variable has a flag of its own.

@@ -1,14 +1,17 @@
 package streaming
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // job returns the functions of the attempts.
@@ -131,7 +134,9 @@ func (c *compiled) ignoresKey() bool {
 }
 
 // runReduce is the reduce of every job.
-func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
+func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
+	in := &grouped{Records: records}
+	defer func() { t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(in.n) }()
 	of := c.mapped
 	if c.reduceClass() == "" {
 		of = written(c.forms.reduceOut)
@@ -170,6 +175,24 @@ func (c *compiled) runReduce(t *runtime.Task, in runtime.Records) error {
 	}
 	feed := func(to *input) error { return c.feedGroup(in, true, to) }
 	return c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put))
+}
+
+// grouped counts groups of records with equal sorted keys.
+type grouped struct {
+	runtime.Records
+	key []byte
+	n   int64
+}
+
+func (g *grouped) Next() bool {
+	if !g.Records.Next() {
+		return false
+	}
+	if key := g.Key(); g.n == 0 || !bytes.Equal(key, g.key) {
+		g.key = append(g.key[:0], key...)
+		g.n++
+	}
+	return true
 }
 
 // reduceNothing runs the reducer without input. Hadoop discards what it writes and counts.
@@ -240,15 +263,15 @@ func (c *compiled) link(t *runtime.Task) error {
 		return fmt.Errorf("make the attempt's temporary directory: %w", err)
 	}
 	for name := range c.plan.Files {
-		path, err := t.File(name)
-		if err != nil {
-			return err
-		}
-		if archive, ok := c.Archives[name]; ok {
-			if err := unpack(t, archive.Name, path, filepath.Join(t.Dir(), name)); err != nil {
+		if runtime.IsDirectory(name) {
+			if err := t.LinkDirectory(strings.TrimSuffix(name, "/")); err != nil {
 				return err
 			}
 			continue
+		}
+		path, err := t.File(name)
+		if err != nil {
+			return err
 		}
 		if err := place(path, filepath.Join(t.Dir(), name)); err != nil {
 			return fmt.Errorf("side file %q: %w", name, err)
