@@ -128,20 +128,24 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 		return err
 	}
 	f := t.declareRun(newFlags("streaming"))
-	switch framework := g.properties["mapreduce.framework.name"]; {
-	case g.jt == "local" || framework == "local" && g.jt == "":
+	switch jt := cmp.Or(g.JobTracker(), g.Property("mapreduce.framework.name")); {
+	case jt == "local":
 		*f.list = ""
-	case g.jt != "":
-		*f.list = g.jt
+	case g.JobTracker() != "":
+		*f.list = jt
 	}
 	if err := f.check(); err != nil {
 		return err
 	}
-	command, err := t.readStreaming(f, append(g.own, rest...))
+	f.args = args
+	command, err := g.Command(rest)
+	if err == nil {
+		err = f.inBackground(command)
+	}
 	if err != nil {
 		return err
 	}
-	if command.Job.Home, err = g.home(); err != nil {
+	if command.Job.Home, err = home(g); err != nil {
 		return err
 	}
 	f.hadoop = r
@@ -149,8 +153,8 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 }
 
 // home returns the URL of the user's home directory in the default file system; empty: it is local.
-func (g *generic) home() (string, error) {
-	url, err := g.defaultFS()
+func home(g *streaming.Generic) (string, error) {
+	url, err := defaultFS(g)
 	if err != nil || url == "" {
 		return "", err
 	}

@@ -77,27 +77,25 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return t.readStreaming(f, args[own:])
-}
-
-// readStreaming parses Hadoop's options.
-func (t *tool) readStreaming(f *runFlags, args []string) (*streaming.Command, error) {
-	f.args = args
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
+	f.args = args[own:]
 	command, err := streaming.Parse(f.args, dir)
 	if err != nil {
 		return nil, err
 	}
-	if command.Background {
-		if len(f.jobtrackers) == 0 {
-			return nil, errors.New("-background: without a job tracker the job runs in this process: give -jobtracker")
-		}
-		f.scripted.detach = true
+	return command, f.inBackground(command)
+}
+
+// inBackground obeys -background.
+func (f *runFlags) inBackground(command *streaming.Command) error {
+	if command.Background && len(f.jobtrackers) == 0 {
+		return errors.New("-background: without a job tracker the job runs in this process: give -jobtracker")
 	}
-	return command, nil
+	f.scripted.detach = f.scripted.detach || command.Background
+	return nil
 }
 
 // streamed describes the job. On a cluster it uploads its local side files first, because tasks run on other machines.
