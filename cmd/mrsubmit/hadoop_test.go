@@ -65,7 +65,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop jar job.jar Main", 1, "", "job.jar is not run: Quern runs no Java…docs/hadoop.md"},
 		{"hadoop jar hadoop-streaming-tests.jar", 1, "", "is not run"},
 		{"hadoop jar broken.jar", 1, "", "not a valid JAR: broken.jar"},
-		{"hadoop jar hadoop-streaming.jar", 1, "", "ERROR streaming.StreamJob: no option is given…\nStreaming Command Failed!\n"},
+		{"hadoop jar hadoop-streaming.jar", 1, "", "ERROR streaming.StreamJob: no option of Streaming is given…\nStreaming Command Failed!\n"},
 		{"hadoop jar hadoop-streaming.jar -info", 0, "Usage: hadoop jar", ""},
 		{"hadoop jar /gone/hadoop-streaming-2.6.0-cdh5.jar -input none -output out -mapper cat", 5, "", "ERROR streaming.StreamJob: Error Launching job : …none…\nStreaming Command Failed!\n"},
 		{"hadoop jar hadoop-streaming.jar -input in -output in -mapper cat", 5, "", "Error Launching job"},

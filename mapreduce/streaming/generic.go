@@ -46,7 +46,7 @@ func (g *Generic) Property(name string) string {
 // Command parses the options of Hadoop Streaming, which come after the generic ones.
 func (g *Generic) Command(args []string) (*Command, error) {
 	if len(args) == 0 {
-		return nil, errors.New("no option is given: give -input, -output, -mapper and -reducer")
+		return nil, errors.New("no option of Streaming is given: give -input, -output, -mapper and -reducer")
 	}
 	p, all := g.p, options()
 	for len(args) > 0 {

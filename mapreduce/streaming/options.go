@@ -155,7 +155,7 @@ func Parse(args []string, dir string) (*Command, error) {
 	return g.Command(args)
 }
 
-// take sets an option, whose values the arguments begin with.
+// take sets an option to the values that the arguments begin with. It returns the arguments after them.
 func (p *parser) take(o option, args []string) (rest []string, err error) {
 	value := ""
 	if o.value {
