@@ -14,6 +14,13 @@ import (
 // Generic has Hadoop's generic options, which all of its programs take before their own.
 type Generic struct{ p *parser }
 
+// IsGeneric reports whether an argument is a generic option.
+func IsGeneric(arg string) bool {
+	all := options()
+	i, _ := named(all, []string{arg})
+	return i >= 0 && all[i].generic
+}
+
 // ParseGeneric parses the generic options, which come first, and returns the other arguments. Relative paths are below dir.
 func ParseGeneric(args []string, dir string) (g *Generic, rest []string, err error) {
 	job := &Job{Files: make(map[string]string), Archives: make(map[string]Archive), Properties: make(map[string]string)}
