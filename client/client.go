@@ -142,8 +142,14 @@ func Follow(ctx context.Context, cfg Config, jobs []wire.JobID) int {
 		cfg.Now = time.Now
 	}
 	s := &session{Config: cfg, sub: new(wire.Submission), ids: jobs}
-	s.display = NewDisplay(s.Out, s.Width, nil, s.Now())
+	s.show(nil)
 	return s.exitCode(s.follow(ctx))
+}
+
+// show makes the display. outputs has the URLs to print when jobs succeed.
+func (s *session) show(outputs map[wire.JobID]string) {
+	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
+	s.display.brief, s.display.quiet, s.display.silent = s.Brief, s.Quiet, s.Silent
 }
 
 func (s *session) exitCode(err error) int {
@@ -217,8 +223,7 @@ func (s *session) run(ctx context.Context) error {
 			outputs[id] = s.sub.Plan.Jobs[i].Output
 		}
 	}
-	s.display = NewDisplay(s.Out, s.Width, outputs, s.Now())
-	s.display.brief, s.display.quiet, s.display.silent = s.Brief, s.Quiet, s.Silent
+	s.show(outputs)
 	if len(s.ids) > 1 && !s.Quiet {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}

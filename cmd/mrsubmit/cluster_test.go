@@ -300,7 +300,7 @@ func TestQueries(t *testing.T) {
 		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
 		{"wait -quiet job_7_0001 job_7_0003", 1, "", "job_7_0003 bad failed\n"},
 		{"wait job_7_0002", 0, "", "job_7_0002 so?rt submitted…succeeded"},
-		{"wait -quiet -json job_7_0001", 0, `[…"id": "job_7_0001"…"state": "succeeded"`, ""},
+		{"wait -quiet -json job_7_0001 job_7_0002", 0, `[…"id": "job_7_0001"…"state": "succeeded"`, ""},
 		{"wait -json job_7_0003 job_6_0009", 1, `[…"id": "job_7_0003"…"state": "failed"…"id": "job_6_0009"…"state": "failed"`, "job_6_0009 old failed"},
 		{"wait job_6_0009", 1, "", "job_6_0009 old failed"},
 		{"wait job_1_0001", 1, "", "unknown job"},

@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/fsshell"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/mapreduce/streaming"
 )
 
 // fsHelp is a function because it lists the commands.
@@ -52,7 +53,7 @@ func (t *tool) generic(set *flag.FlagSet, args []string) ([]string, error) {
 		own = min(2, len(args))
 	case len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
 		return nil, flag.ErrHelp
-	case slices.Contains([]string{"-D", "-conf", "-jt", "-files", "-libjars", "-archives"}, args[0]):
+	case streaming.IsGeneric(args[0]):
 		return nil, usagef("option %s of hadoop fs is not supported", args[0])
 	}
 	if _, err := t.parse(set, args[:own], anyNumber); err != nil {

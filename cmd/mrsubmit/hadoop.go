@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/cmd/internal/hadooplog"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/mapreduce/streaming"
 )
 
 // hadoopPrograms are the names under which this executable answers as Hadoop's programs do; docs/hadoop.md says how they
@@ -103,54 +104,21 @@ func startedAs() string {
 	return path
 }
 
-// generic has Hadoop's generic options.
-type generic struct {
-	fs, jt string
-	own    []string // all others, with their values, which Streaming takes
-
-	properties hdfs.Conf // of -D and -conf; the last one wins
-}
-
-// parseGeneric takes the generic options, which come first.
-func parseGeneric(args []string) (g generic, rest []string, err error) {
-	g.properties = hdfs.Conf{}
-	for len(args) > 0 {
-		name, value := args[0], ""
-		if strings.HasPrefix(name, "-D") && len(name) > 2 && strings.Contains(name, "=") { // -Dname=value
-			name, args = "-D", append([]string{"-D", name[2:]}, args[1:]...)
-		}
-		switch {
-		case !slices.Contains([]string{"-D", "-conf", "-files", "-archives", "-libjars", "-fs", "-jt"}, name):
-			return g, args, nil
-		case len(args) < 2:
-			return g, nil, usagef("option %s needs a value", name)
-		}
-		value, args = args[1], args[2:]
-		switch name {
-		case "-fs":
-			g.fs = value
-		case "-jt":
-			g.jt = value
-		case "-libjars":
-			return g, nil, fmt.Errorf("-libjars %s is refused: Quern runs no Java", value)
-		case "-D":
-			property, text, _ := strings.Cut(value, "=")
-			g.properties[property] = text
-		case "-conf":
-			if err := g.properties.Add(value); err != nil {
-				return g, nil, fmt.Errorf("-conf: %w", err)
-			}
-		}
-		if name != "-fs" && name != "-jt" {
-			g.own = append(g.own, name, value)
-		}
+// parseGeneric takes Hadoop's generic options, which come first.
+func parseGeneric(args []string) (g *streaming.Generic, rest []string, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the working directory: %w", err)
 	}
-	return g, nil, nil
+	if g, rest, err = streaming.ParseGeneric(args, dir); errors.Is(err, streaming.ErrNoValue) {
+		err = usagef("%v", err)
+	}
+	return g, rest, err
 }
 
 // defaultFS returns the file system of paths without a scheme: that of -fs, of fs.defaultFS or of Hadoop's configuration.
-func (g *generic) defaultFS() (string, error) {
-	url := cmp.Or(g.fs, g.properties["fs.defaultFS"], g.properties["fs.default.name"])
+func defaultFS(g *streaming.Generic) (string, error) {
+	url := cmp.Or(g.FS(), g.Property("fs.defaultFS"))
 	if url == "local" {
 		url = "file:///"
 	}
@@ -172,7 +140,7 @@ func (t *tool) hadoopFS(ctx context.Context, program string, args []string) int 
 	g, args, err := parseGeneric(args)
 	s := fsshell.Shell{Program: program, Stdin: t.stdin, Stdout: t.stdout, Stderr: &client.VisibleWriter{To: t.stderr}, Location: time.Local}
 	if err == nil {
-		s.Default, err = g.defaultFS()
+		s.Default, err = defaultFS(g)
 	}
 	if err != nil {
 		return t.hadoopExit(program, err)

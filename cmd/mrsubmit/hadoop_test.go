@@ -55,7 +55,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop fs -help setrep", 255, "", "-setrep: hadoop fs does not have this command of Hadoop"},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
-		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: configuration of Hadoop: open none.xml"},
+		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: open …/none.xml"},
 		{"hadoop fs -libjars a.jar -ls /", 1, "", "-libjars a.jar is refused: Quern runs no Java"},
 		{"hadoop fs -ls none", 1, "", "ls: `none': No such file or directory\n"},
 		{"hadoop org.example.Main", 1, "", "org.example.Main is not answered: Quern runs no Java class…hadoop fs"},
@@ -65,7 +65,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop jar job.jar Main", 1, "", "job.jar is not run: Quern runs no Java…docs/hadoop.md"},
 		{"hadoop jar hadoop-streaming-tests.jar", 1, "", "is not run"},
 		{"hadoop jar broken.jar", 1, "", "not a valid JAR: broken.jar"},
-		{"hadoop jar hadoop-streaming.jar", 1, "", "ERROR streaming.StreamJob: no option is given…\nStreaming Command Failed!\n"},
+		{"hadoop jar hadoop-streaming.jar", 1, "", "ERROR streaming.StreamJob: no option of Streaming is given…\nStreaming Command Failed!\n"},
 		{"hadoop jar hadoop-streaming.jar -info", 0, "Usage: hadoop jar", ""},
 		{"hadoop jar /gone/hadoop-streaming-2.6.0-cdh5.jar -input none -output out -mapper cat", 5, "", "ERROR streaming.StreamJob: Error Launching job : …none…\nStreaming Command Failed!\n"},
 		{"hadoop jar hadoop-streaming.jar -input in -output in -mapper cat", 5, "", "Error Launching job"},
@@ -133,19 +133,24 @@ func writeJar(t *testing.T, name, class string) {
 	write(t, name, b.String())
 }
 
-// TestHadoopDefaultFS: -fs wins over properties, and those over the configuration.
+// TestHadoopDefaultFS: -fs wins over -D, -D over -conf wherever it is, and -conf over the configuration.
 func TestHadoopDefaultFS(t *testing.T) {
 	conf := t.TempDir()
 	t.Setenv("HADOOP_CONF_DIR", conf)
 	t.Chdir(t.TempDir())
 	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://x:1</value></property></configuration>")
+	write(t, "final.xml", "<configuration><property><name>fs.default.name</name><value>hdfs://y:1\n</value><final>true</final></property></configuration>")
 	for _, c := range []struct{ conf, args, want string }{
 		{"", "", ""},
 		{"hdfs://c:1", "", "hdfs://c:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://f:1/"},
-		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -conf conf.xml", "hdfs://x:1/"},
+		{"hdfs://c:1", "-conf conf.xml", "hdfs://x:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -conf conf.xml", "hdfs://p:1/"},
+		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1 -conf conf.xml", "hdfs://p:1/"},
+		{"hdfs://c:1", "-D host=h -D fs.defaultFS=hdfs://${host}:1", "hdfs://h:1/"},
+		{"hdfs://c:1", "-conf final.xml -conf conf.xml", "hdfs://y:1/"},
 		{"hdfs://c:1", "-conf conf.xml -D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-fs local", ""},
 		{"hdfs://c:1", "-fs file:///", ""},
@@ -155,7 +160,7 @@ func TestHadoopDefaultFS(t *testing.T) {
 		if err != nil || !slices.Equal(rest, []string{"-ls", "-D"}) {
 			t.Fatalf("%q: %v, %v", c.args, rest, err)
 		}
-		if got, err := g.defaultFS(); got != c.want || err != nil {
+		if got, err := defaultFS(g); got != c.want || err != nil {
 			t.Errorf("%+v: %q, %v", c, got, err)
 		}
 	}

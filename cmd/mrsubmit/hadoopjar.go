@@ -128,17 +128,25 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 		return err
 	}
 	f := t.declareRun(newFlags("streaming"))
-	switch framework := g.properties["mapreduce.framework.name"]; {
-	case g.jt == "local" || framework == "local" && g.jt == "":
+	switch jt := cmp.Or(g.JobTracker(), g.Property("mapreduce.framework.name")); {
+	case jt == "local":
 		*f.list = ""
-	case g.jt != "":
-		*f.list = g.jt
+	case g.JobTracker() != "":
+		*f.list = jt
 	}
 	if err := f.check(); err != nil {
 		return err
 	}
-	command, err := t.readStreaming(f, append(g.own, rest...), func(*streaming.Job) (string, error) { return g.defaultFS() })
+	f.args = args
+	command, err := g.Command(rest)
 	if err != nil {
+		return err
+	}
+	url, err := defaultFS(g)
+	if err != nil {
+		return err
+	}
+	if err := f.accept(command, url); err != nil {
 		return err
 	}
 	f.hadoop = r

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (t *tool) mapredJob(ctx context.Context, args []string) error {
 	case len(args) != n && !all:
 		return usagef("%s has %d arguments, want %d", option, len(args), n)
 	}
-	q, err := t.hadoopQuery(&g)
+	q, err := t.hadoopQuery(g.JobTracker())
 	if err != nil {
 		return err
 	}
@@ -75,13 +76,10 @@ func (t *tool) mapredJob(ctx context.Context, args []string) error {
 }
 
 // hadoopQuery connects to the job trackers of -jt or QUERN_JOBTRACKER; nil: there are none.
-func (t *tool) hadoopQuery(g *generic) (*query, error) {
-	q := &query{tool: t, flags: newFlags("hadoop"), addresses: t.getenv("QUERN_JOBTRACKER")}
+func (t *tool) hadoopQuery(jt string) (*query, error) {
+	q := &query{tool: t, flags: newFlags("hadoop"), addresses: cmp.Or(jt, t.getenv("QUERN_JOBTRACKER"))}
 	t.securityFlags(q.flags, &q.security)
-	if g.jt != "" {
-		q.addresses = g.jt
-	}
-	if q.addresses == "" || g.jt == "local" {
+	if q.addresses == "" || jt == "local" {
 		return nil, nil
 	}
 	return q, q.connect()
@@ -156,7 +154,7 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 		return usagef("want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…")
 	}
 	option, args := args[0], args[1:]
-	q, err := t.hadoopQuery(&generic{})
+	q, err := t.hadoopQuery("")
 	if err != nil {
 		return err
 	}
@@ -243,7 +241,7 @@ func (t *tool) yarnLogs(ctx context.Context, args []string) error {
 	if err != nil {
 		return usagef("-applicationId: %v", err)
 	}
-	q, err := t.hadoopQuery(&generic{})
+	q, err := t.hadoopQuery("")
 	switch {
 	case err != nil:
 		return err

@@ -13,8 +13,10 @@
 //	0    done
 //	1    the job or command failed
 //	2    bad usage
+//	5    streaming: an input is missing, or the output exists
 //	129  the terminal was closed; the jobs go on without mrsubmit
 //	141  the reader of standard output was closed
+//	255  fs, and as one of Hadoop's programs: bad usage
 package main
 
 import (

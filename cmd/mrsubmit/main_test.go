@@ -181,6 +181,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"cluster", "drain", "-h"}, 0, 0, "usage: mrsubmit cluster drain [-wait] [-json] TRACKER\n\nTake a task tracker out of service without loss.\n\nThe task tracker", ""},
 		{[]string{"fs", "-fs", "hdfs://n/dir", "-ls"}, 0, 2, "", `mrsubmit fs: -fs: file system "hdfs://n/dir": invalid argument: want a URL without a path`},
 		{[]string{"fs", "-fs", "/", "-ls"}, 0, 2, "", "want a URL without a path"},
+		{[]string{"fs", "-D", "a=b", "-ls"}, 0, 2, "", "mrsubmit fs: option -D of hadoop fs is not supported"},
+		{[]string{"fs", "-Da=b", "-ls"}, 0, 2, "", "mrsubmit fs: option -Da=b of hadoop fs is not supported"},
 		{[]string{"fs", "-fs=file:///", "-ls", "-d", "/"}, 0, 0, "drwx", ""},
 		{[]string{"run"}, 0, 2, "", "no job is named"},
 		{[]string{"run", "-pace", "x"}, 0, 2, "", "unknown flag -pace; see mrsubmit run -h"},

@@ -78,35 +78,33 @@ func (t *tool) parseStreaming(set *flag.FlagSet, f *runFlags, args []string) (*s
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return t.readStreaming(f, args[own:], (*streaming.Job).DefaultFS)
-}
-
-// readStreaming parses Hadoop's options. defaultFS returns the file system of inputs and outputs without a scheme; empty:
-// they are local.
-func (t *tool) readStreaming(f *runFlags, args []string, defaultFS func(*streaming.Job) (string, error)) (*streaming.Command, error) {
-	f.args = args
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
+	f.args = args[own:]
 	command, err := streaming.Parse(f.args, dir)
 	if err != nil {
 		return nil, err
 	}
-	url, err := defaultFS(command.Job)
+	url, err := command.Job.DefaultFS()
 	if err != nil {
 		return nil, err
 	}
+	return command, f.accept(command, url)
+}
+
+// accept sets the directory of relative inputs and outputs, and obeys -background. url is the file system of inputs and
+// outputs without a scheme; empty: they are local.
+func (f *runFlags) accept(command *streaming.Command, url string) (err error) {
 	if command.Job.Home, err = homeOn(url); err != nil {
-		return nil, err
+		return err
 	}
-	if command.Background {
-		if len(f.jobtrackers) == 0 {
-			return nil, errors.New("-background: without a job tracker the job runs in this process: give -jobtracker")
-		}
-		f.scripted.detach = true
+	if command.Background && len(f.jobtrackers) == 0 {
+		return errors.New("-background: without a job tracker the job runs in this process: give -jobtracker")
 	}
-	return command, nil
+	f.scripted.detach = f.scripted.detach || command.Background
+	return nil
 }
 
 // streamed describes the job. On a cluster it uploads its local side files first, because tasks run on other machines.

@@ -11,10 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/mapreduce/streaming/streamtest"
 )
 
@@ -230,6 +233,9 @@ func TestStreamingDefaultFS(t *testing.T) {
 	t.Setenv("HADOOP_CONF_DIR", dir)
 	t.Setenv("HADOOP_USER_NAME", "ann")
 	t.Chdir(dir)
+	others := files
+	files = sync.OnceValue(func() dfs.FS { return builtin.FileSystems() }) // others have read their configuration
+	t.Cleanup(func() { files = others })
 	write(t, "core-site.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://c:1</value></property></configuration>")
 	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://x:1</value></property></configuration>")
 	for _, c := range []struct{ args, home, fail string }{

@@ -20,29 +20,19 @@ type Conf map[string]string
 
 // ReadConf reads the configuration files in a directory. Each of them may be missing.
 func ReadConf(dir string) (Conf, error) {
-	conf, final := Conf{}, make(map[string]bool)
+	var files hadoopconf.Files
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
-		if err := conf.add(filepath.Join(dir, name), final); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		all, err := hadoopconf.Read(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
 		}
+		files.Add(name, all)
+	}
+	conf := make(Conf)
+	for name, value := range files.Values {
+		conf[name] = strings.TrimSpace(value)
 	}
 	return conf, nil
-}
-
-// Add reads a file of properties, which override others.
-func (c Conf) Add(name string) error { return c.add(name, make(map[string]bool)) }
-
-func (c Conf) add(name string, final map[string]bool) error {
-	all, err := hadoopconf.Read(name)
-	if err != nil {
-		return fmt.Errorf("configuration of Hadoop: %w", err)
-	}
-	for _, p := range all {
-		if !final[p.Name] {
-			c[p.Name], final[p.Name] = strings.TrimSpace(p.Value), p.Final
-		}
-	}
-	return nil
 }
 
 // confFromEnvironment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.

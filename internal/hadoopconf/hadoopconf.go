@@ -123,6 +123,38 @@ func (e *element) include(from string, depth int) ([]Property, error) {
 	return read(name, depth+1)
 }
 
+// Files has the properties of several files. A file that is added later wins, except over final properties.
+type Files struct {
+	Current func(name string) string // the current name of a property that Hadoop has renamed; nil: none is
+	Values  map[string]string        // by current names
+
+	final map[string]string // the files that declare properties final
+}
+
+// Add adds the properties of a file. It returns a note about each that has no effect.
+func (f *Files) Add(file string, all []Property) (notes []string) {
+	if f.Values == nil {
+		f.Values, f.final = make(map[string]string), make(map[string]string)
+	}
+	for _, p := range all {
+		if p.Name == "" {
+			continue
+		}
+		if f.Current != nil {
+			p.Name = f.Current(p.Name)
+		}
+		if first := f.final[p.Name]; first != "" {
+			notes = append(notes, fmt.Sprintf("property %s of %s has no effect: it is final in %s", p.Name, file, first))
+			continue
+		}
+		f.Values[p.Name] = p.Value
+		if p.Final {
+			f.final[p.Name] = file
+		}
+	}
+	return notes
+}
+
 var variable = regexp.MustCompile(`\$\{[^{}$\s]+\}`)
 
 // maxExpansions is Hadoop's own limit of variables in one value.

@@ -3,6 +3,7 @@ package hadoopconf
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,5 +66,15 @@ func TestExpand(t *testing.T) {
 	}
 	if got := Expand("${user.name}", property); got == "${user.name}" {
 		t.Error("user.name is unknown")
+	}
+}
+
+// TestFiles: later files win under all names of a property, except over final properties.
+func TestFiles(t *testing.T) {
+	f := Files{Current: func(name string) string { return strings.TrimPrefix(name, "old.") }}
+	notes := f.Add("a", []Property{{"old.x", "1", true}, {"y", "1", false}, {"", "1", true}})
+	notes = append(notes, f.Add("b", []Property{{"x", "2", false}, {"old.y", "2", false}, {"", "2", false}})...)
+	if want := map[string]string{"x": "1", "y": "2"}; !maps.Equal(f.Values, want) || !slices.Equal(notes, []string{"property x of b has no effect: it is final in a"}) {
+		t.Errorf("%q, %q", f.Values, notes)
 	}
 }

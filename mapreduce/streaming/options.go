@@ -13,12 +13,14 @@ import (
 
 	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/internal/hadoopconf"
-	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 )
 
 // ErrHelp reports -help or -info.
 var ErrHelp = errors.New("help is asked for")
+
+// ErrNoValue reports an option at the end that needs a value.
+var ErrNoValue = errors.New("needs a value")
 
 // Command is a command line of Hadoop Streaming.
 type Command struct {
@@ -58,18 +60,22 @@ func into(name string, field func(j *Job) *string) option {
 
 // options lists the options, with the generic ones first.
 func options() []option {
-	generic := func(o option) option {
-		o.generic = true
-		return o
-	}
+	libjars := refuse("libjars", "Quern runs no Java")
+	libjars.generic = true
 	return []option{
 		{name: "D", value: true, generic: true, set: (*parser).property},
 		{name: "conf", value: true, generic: true, set: (*parser).configuration},
 		{name: "files", value: true, generic: true, set: func(p *parser, list string) error { return p.files(strings.Split(list, ",")) }},
 		{name: "archives", value: true, generic: true, set: func(p *parser, list string) error { return p.archives(strings.Split(list, ",")) }},
-		generic(refuse("libjars", "Quern runs no Java")),
-		generic(refuse("fs", "a path without scheme is local; write hdfs://HOST:PORT/path")),
-		generic(refuse("jt", "name the job tracker by -jobtracker")),
+		libjars,
+		{name: "fs", value: true, generic: true, set: func(p *parser, url string) error {
+			p.fs = url
+			return nil
+		}},
+		{name: "jt", value: true, generic: true, set: func(p *parser, address string) error {
+			p.jt = address
+			return nil
+		}},
 
 		{name: "input", value: true, many: true, set: func(p *parser, value string) error {
 			p.Job.Inputs = append(p.Job.Inputs, value)
@@ -131,55 +137,56 @@ type parser struct {
 	reduces string // -numReduceTasks
 	shipped map[string]string
 
-	configured map[string]string // properties of -conf, by their current names
-	final      map[string]string // the files that declare properties final
+	fs, jt     string           // -fs, -jt
+	configured hadoopconf.Files // of -conf
 }
 
 // Parse parses a command line of Hadoop Streaming without the jar. Relative paths are below dir.
 func Parse(args []string, dir string) (*Command, error) {
-	job := &Job{Files: make(map[string]string), Archives: make(map[string]string), Properties: make(map[string]string)}
-	p := &parser{Command: Command{Job: job}, dir: dir, shipped: make(map[string]string),
-		configured: make(map[string]string), final: make(map[string]string)}
-	if len(args) == 0 {
-		return nil, errors.New("no option is given: give -input, -output, -mapper and -reducer")
+	g, args, err := ParseGeneric(args, dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case g.FS() != "":
+		return nil, fmt.Errorf("-fs %s is refused: a path without scheme is local; write hdfs://HOST:PORT/path", g.FS())
+	case g.JobTracker() != "":
+		return nil, fmt.Errorf("-jt %s is refused: name the job tracker by -jobtracker", g.JobTracker())
 	}
-	all, late := options(), false
-	for len(args) > 0 {
-		name, isOption := strings.CutPrefix(args[0], "-")
-		args = args[1:]
-		name = strings.TrimPrefix(name, "-")
-		if !isOption || name == "" {
-			return nil, fmt.Errorf("unexpected argument %q", name)
+	return g.Command(args)
+}
+
+// take sets an option to the values that the arguments begin with. It returns the arguments after them.
+func (p *parser) take(o option, args []string) (rest []string, err error) {
+	value := ""
+	if o.value {
+		if len(args) == 0 {
+			return nil, fmt.Errorf("option -%s %w", o.name, ErrNoValue)
 		}
-		if len(name) > 1 && name[0] == 'D' && find(all, name) < 0 { // -Dname=value
-			name, args = "D", append([]string{name[1:]}, args...)
-		}
-		i := find(all, name)
-		if i < 0 {
-			return nil, fmt.Errorf("unrecognized option -%s%s", name, spelling.DidYouMean("-", name, optionNames(all)))
-		}
-		if all[i].generic && late {
-			return nil, fmt.Errorf("unrecognized option -%s: it must come before the options of Streaming, such as -input", name)
-		}
-		late = late || !all[i].generic
-		value := ""
-		if all[i].value {
-			if len(args) == 0 {
-				return nil, fmt.Errorf("option -%s needs a value", name)
-			}
-			value, args = args[0], args[1:]
-		}
-		if err := all[i].set(p, value); err != nil {
+		value, args = args[0], args[1:]
+	}
+	if err := o.set(p, value); err != nil {
+		return nil, err
+	}
+	for o.many && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if err := o.set(p, args[0]); err != nil {
 			return nil, err
 		}
-		for all[i].many && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-			if err := all[i].set(p, args[0]); err != nil {
-				return nil, err
-			}
-			args = args[1:]
-		}
+		args = args[1:]
 	}
-	return &p.Command, p.finish()
+	return args, nil
+}
+
+// named returns the index of the option that the arguments begin with, and the arguments after its name; negative: none.
+func named(all []option, args []string) (i int, rest []string) {
+	name, isOption := strings.CutPrefix(args[0], "-")
+	if !isOption {
+		return -1, args
+	}
+	name, args = strings.TrimPrefix(name, "-"), args[1:]
+	if i = find(all, name); i < 0 && len(name) > 1 && name[0] == 'D' { // -Dname=value
+		return find(all, "D"), append([]string{name[1:]}, args...)
+	}
+	return i, args
 }
 
 func find(all []option, name string) int {
@@ -219,48 +226,6 @@ func (p *parser) set(name, value string) {
 		}
 	}
 	p.Job.Properties[name] = value
-}
-
-// configuration is -conf: a file of Hadoop's properties. A later file wins, except over final properties.
-func (p *parser) configuration(name string) error {
-	all, err := hadoopconf.Read(p.local(name))
-	if err != nil {
-		return fmt.Errorf("-conf: %w", err)
-	}
-	for _, c := range all {
-		if c.Name == "" {
-			continue
-		}
-		c.Name = property.CurrentName(c.Name)
-		if file := p.final[c.Name]; file != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("property %s of %s has no effect: it is final in %s", c.Name, name, file))
-			continue
-		}
-		p.configured[c.Name] = c.Value
-		if c.Final {
-			p.final[c.Name] = name
-		}
-	}
-	return nil
-}
-
-// resolve adds the properties of -conf that -D has not set, and replaces variables.
-func (p *parser) resolve() {
-	given := make(map[string]string) // by their current names
-	for name, value := range p.Job.Properties {
-		given[property.CurrentName(name)] = value
-	}
-	for name, value := range p.configured {
-		if _, ok := given[name]; !ok {
-			given[name], p.Job.Properties[name] = value, value
-		}
-	}
-	for name, value := range p.Job.Properties {
-		p.Job.Properties[name] = hadoopconf.Expand(value, func(name string) (string, bool) {
-			value, ok := given[property.CurrentName(name)]
-			return value, ok
-		})
-	}
 }
 
 // variables is -cmdenv: blanks separate variables.

@@ -151,9 +151,10 @@ func (s *Shell) help(names []string) (code int, err error) {
 		return exitDone, err
 	}
 	for _, name := range names {
-		c := find("-" + strings.TrimPrefix(name, "-"))
+		name = "-" + strings.TrimPrefix(name, "-")
+		c := find(name)
 		if c == nil {
-			return s.unknown("-" + strings.TrimPrefix(name, "-")), nil
+			return s.unknown(name), nil
 		}
 		if _, err = fmt.Fprintf(s.Stdout, "Usage: %s\n  %s\n", c.line(s.Program), c.summary); err != nil {
 			return exitFailed, err

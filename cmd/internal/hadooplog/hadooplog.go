@@ -156,7 +156,7 @@ func (j *Job) write(progress string) {
 // attempts writes which attempts have failed.
 func (j *Job) attempts(s *wire.JobStatus) {
 	n := s.Maps.FailedAttempts + s.Reduces.FailedAttempts
-	if n == j.seen && !(s.State == wire.Failed) {
+	if n == j.seen && s.State != wire.Failed {
 		return
 	}
 	j.seen = n
