@@ -252,6 +252,9 @@ func (s *joinSpill) each(f func([]byte) error) error {
 	s.in.Reset(io.NewSectionReader(s.file, 0, s.size))
 	for range s.values {
 		size, err := binary.ReadUvarint(s.in)
+		if size > uint64(s.size) {
+			err = errInvalid
+		}
 		if err == nil {
 			if uint64(cap(s.value)) < size {
 				s.value = make([]byte, size)

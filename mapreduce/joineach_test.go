@@ -158,6 +158,24 @@ func TestJoinEachFails(t *testing.T) {
 	}
 }
 
+// TestJoinSpillDamaged: a damaged file fails the join, before a size in it takes memory.
+func TestJoinSpillDamaged(t *testing.T) {
+	records := joinRecords(map[int64][]string{0: {"a", "b"}}, map[int64][]string{0: {"c", "d"}})
+	for damage, want := range map[string]string{"\xff\xff\xff\xff\xff\xff\xff\xff\x7f": errInvalid.Error(), "\x02a": "unexpected EOF"} {
+		dir := t.TempDir()
+		err := runJoinEach(InnerJoin, &fakeRecords{all: records}, dir, 1, func(int64, *string, *string) error {
+			files, err := os.ReadDir(dir)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(dir+"/"+files[0].Name(), []byte(damage), 0o600)
+		})
+		if err == nil || !strings.Contains(err.Error(), "read the spilled left values of a join from "+dir) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", damage, err, want)
+		}
+	}
+}
+
 // oneKey is n left records of a key, then n right ones.
 type oneKey struct {
 	n, at       int
