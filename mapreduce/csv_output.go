@@ -12,7 +12,8 @@ import (
 
 // CSVOutput is the format of files that [CSV] reads. The function makes the row of a record: a struct with columns
 // as for CSV, or, without a header, []string. Each file begins with the header, even if it is one of many; a file
-// without records is empty. Types with UnmarshalText need MarshalText too. A nil pointer is written as no text.
+// without records is empty. Types with UnmarshalText need MarshalText too. A nil pointer is written as no text, so a
+// pointer to an empty string is read as nil.
 func CSVOutput[K, V, R any](f CSVFormat, row func(key K, value V) R) Format {
 	out := &csvOutput[K, V, R]{format: f, row: row}
 	var err error

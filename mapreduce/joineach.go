@@ -80,7 +80,7 @@ type pairing[A, B any] struct {
 
 // run calls f for the pairs of the current key.
 func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
-	if err := p.readLeft(); err != nil {
+	if err := cmp.Or(p.readLeft(), p.failed()); err != nil {
 		return err
 	}
 	some := len(p.lefts) > 0 || p.spill.values > 0
@@ -103,14 +103,17 @@ func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
 			return err
 		}
 	}
-	if paired || p.kind == InnerJoin || p.kind == RightJoin {
-		return nil
+	if err := p.failed(); err != nil || paired || p.kind == InnerJoin || p.kind == RightJoin {
+		return err
 	}
 	return p.eachLeft(func(a A) error {
 		p.a = a
 		return cmp.Or(f(&p.a, nil), p.j.t.err)
 	})
 }
+
+// failed returns the error that ended the values of a side too early: the partner of a value may not have been read.
+func (p *pairing[A, B]) failed() error { return cmp.Or(p.j.t.err, p.j.g.readErr()) }
 
 // readLeft reads the left values. If there are too many, all go to the file.
 func (p *pairing[A, B]) readLeft() error {
@@ -249,6 +252,9 @@ func (s *joinSpill) each(f func([]byte) error) error {
 	s.in.Reset(io.NewSectionReader(s.file, 0, s.size))
 	for range s.values {
 		size, err := binary.ReadUvarint(s.in)
+		if size > uint64(s.size) {
+			err = errInvalid
+		}
 		if err == nil {
 			if uint64(cap(s.value)) < size {
 				s.value = make([]byte, size)

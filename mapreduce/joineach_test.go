@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/internal/membound"
@@ -69,6 +70,19 @@ func allPairs(kind JoinKind, lefts, rights map[int64][]string) (all []string) {
 	return all
 }
 
+// joinRecords returns the sorted records of a join.
+func joinRecords(lefts, rights map[int64][]string) (records []record) {
+	for side, of := range []map[int64][]string{lefts, rights} {
+		for key, all := range of {
+			for _, v := range all {
+				records = append(records, record{key: joinKey(key, byte(side)), value: stringCodec.append(nil, v)})
+			}
+		}
+	}
+	slices.SortStableFunc(records, func(a, b record) int { return bytes.Compare(a.key, b.key) })
+	return records
+}
+
 // TestJoinEach compares with the simple join, for all kinds and with buffers that are too small for most keys. The
 // job's code changes the values that it gets.
 func TestJoinEach(t *testing.T) {
@@ -77,17 +91,8 @@ func TestJoinEach(t *testing.T) {
 		kind := rapid.SampledFrom([]JoinKind{InnerJoin, LeftJoin, RightJoin, FullJoin}).Draw(r, "kind")
 		values := rapid.MapOf(rapid.Int64Range(0, 3), rapid.SliceOfN(rapid.StringN(0, 9, -1), 0, 12))
 		lefts, rights := values.Draw(r, "lefts"), values.Draw(r, "rights")
-		var records []record
-		for side, of := range []map[int64][]string{lefts, rights} {
-			for key, all := range of {
-				for _, v := range all {
-					records = append(records, record{key: joinKey(key, byte(side)), value: stringCodec.append(nil, v)})
-				}
-			}
-		}
-		slices.SortStableFunc(records, func(a, b record) int { return bytes.Compare(a.key, b.key) })
 		var got []string
-		err := runJoinEach(kind, &fakeRecords{all: records}, dir, rapid.IntRange(1, 60).Draw(r, "buffer"), func(key int64, a, b *string) error {
+		err := runJoinEach(kind, &fakeRecords{all: joinRecords(lefts, rights)}, dir, rapid.IntRange(1, 60).Draw(r, "buffer"), func(key int64, a, b *string) error {
 			got = append(got, pairText(key, a, b))
 			for _, changed := range []*string{a, b} {
 				if changed != nil {
@@ -105,6 +110,69 @@ func TestJoinEach(t *testing.T) {
 	})
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// TestJoinEachReadError: after an error, no value is returned without a partner that has not been read.
+func TestJoinEachReadError(t *testing.T) {
+	lefts, rights := map[int64][]string{0: {"a", "b"}, 1: {"c"}}, map[int64][]string{0: {"d"}, 1: {"e", "f"}}
+	records := joinRecords(lefts, rights)
+	for _, kind := range []JoinKind{InnerJoin, LeftJoin, RightJoin, FullJoin} {
+		for after := 1; after < len(records); after++ {
+			dir, all := t.TempDir(), allPairs(kind, lefts, rights)
+			err := runJoinEach(kind, &fakeRecords{all: records, failAfter: after}, dir, 1, func(key int64, a, b *string) error {
+				if pair := pairText(key, a, b); !slices.Contains(all, pair) {
+					t.Errorf("kind %d, error after %d records: joined %s", kind, after, pair)
+				}
+				return nil
+			})
+			if err == nil || !strings.Contains(err.Error(), "broken segment") {
+				t.Errorf("kind %d, error after %d records: %v", kind, after, err)
+			}
+			if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+				t.Errorf("kind %d, error after %d records: left %v, %v", kind, after, left, err)
+			}
+		}
+	}
+}
+
+// TestJoinEachFails: after an error or a panic of the job's code in a key that was spilled, its file is removed.
+func TestJoinEachFails(t *testing.T) {
+	records := joinRecords(map[int64][]string{0: {"a", "b"}}, map[int64][]string{0: {"c"}})
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("odd") },
+		"panic": func() error { panic("odd") },
+	} {
+		dir, during := t.TempDir(), 0
+		func() {
+			defer func() { recover() }()
+			runJoinEach(InnerJoin, &fakeRecords{all: records}, dir, 1, func(int64, *string, *string) error {
+				files, _ := os.ReadDir(dir)
+				during = len(files)
+				return fail()
+			})
+		}()
+		if left, err := os.ReadDir(dir); during != 1 || len(left) > 0 || err != nil {
+			t.Errorf("%s: %d files during the join, left %v, %v", name, during, left, err)
+		}
+	}
+}
+
+// TestJoinSpillDamaged: a damaged file fails the join, before a size in it takes memory.
+func TestJoinSpillDamaged(t *testing.T) {
+	records := joinRecords(map[int64][]string{0: {"a", "b"}}, map[int64][]string{0: {"c", "d"}})
+	for damage, want := range map[string]string{"\xff\xff\xff\xff\xff\xff\xff\xff\x7f": errInvalid.Error(), "\x02a": "unexpected EOF"} {
+		dir := t.TempDir()
+		err := runJoinEach(InnerJoin, &fakeRecords{all: records}, dir, 1, func(int64, *string, *string) error {
+			files, err := os.ReadDir(dir)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(dir+"/"+files[0].Name(), []byte(damage), 0o600)
+		})
+		if err == nil || !strings.Contains(err.Error(), "read the spilled left values of a join from "+dir) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", damage, err, want)
+		}
 	}
 }
 

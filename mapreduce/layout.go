@@ -50,9 +50,13 @@ type part struct {
 	key    *layout      // of a map
 	fields *Fields      // of a partFields
 	maps   *mapScratch  // of a map
-	name   string       // of the field and, before it with dots, of the structs around it
+	member *member      // of a struct
+}
 
-	before, after string // what JSON has around the value in an object
+// member is a part of a struct. It is not in the part itself, so that encoding reads less memory.
+type member struct {
+	name          string // of the field and, before it with dots, of the structs around it
+	before, after string // what JSON has around the value
 }
 
 // partKind is a kind of package reflect if it is scalar.
@@ -121,24 +125,24 @@ func (b *layoutBuilder) build(t reflect.Type, path string) (*layout, error) {
 func (l *layout) setBrackets() {
 	var around []string // the structs around the part before
 	for i := range l.parts {
-		names := strings.Split(l.parts[i].name, ".")
+		names := strings.Split(l.parts[i].member.name, ".")
 		outer, same := names[:len(names)-1], 0
 		for same < min(len(outer), len(around)) && outer[same] == around[same] {
 			same++
 		}
 		var before []byte
 		if i > 0 {
-			l.parts[i-1].after = strings.Repeat("}", len(around)-same)
+			l.parts[i-1].member.after = strings.Repeat("}", len(around)-same)
 			before = append(before, ',')
 		}
 		for _, name := range outer[same:] {
 			before = append(appendQuoted(before, name), ":{"...)
 		}
-		l.parts[i].before = string(append(appendQuoted(before, names[len(outer)]), ':'))
+		l.parts[i].member.before = string(append(appendQuoted(before, names[len(outer)]), ':'))
 		around = outer
 	}
 	if n := len(l.parts); n > 0 {
-		l.parts[n-1].after = strings.Repeat("}", len(around))
+		l.parts[n-1].member.after = strings.Repeat("}", len(around))
 	}
 }
 
@@ -147,7 +151,7 @@ var (
 	fielderType = reflect.TypeFor[fielder]()
 )
 
-// add appends the parts of a type to a layout. at has the offset and the name.
+// add appends the parts of a type to a layout. at has the offset and the member.
 func (b *layoutBuilder) add(l *layout, forms *[]string, t reflect.Type, at part, path string) error {
 	if b.parts++; b.parts > maxParts {
 		return fmt.Errorf("%s: the type has more than %d parts", path, maxParts)
@@ -289,7 +293,11 @@ func (b *layoutBuilder) fieldsOf(l *layout, forms *[]string, t reflect.Type, at 
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag, tagged := field.Tag.Lookup("mapreduce")
-		part := part{offset: at.offset + field.Offset, name: strings.TrimPrefix(at.name+"."+field.Name, ".")}
+		name := field.Name
+		if at.member != nil {
+			name = at.member.name + "." + name
+		}
+		part := part{offset: at.offset + field.Offset, member: &member{name: name}}
 		path := path + "." + field.Name
 		var err error
 		switch {

@@ -125,8 +125,8 @@ func (l *layout) json(dst []byte, at unsafe.Pointer) []byte {
 	dst = append(dst, '{')
 	for i := range l.parts {
 		p := &l.parts[i]
-		dst = p.json(append(dst, p.before...), unsafe.Add(at, p.offset))
-		dst = append(dst, p.after...)
+		dst = p.json(append(dst, p.member.before...), unsafe.Add(at, p.offset))
+		dst = append(dst, p.member.after...)
 	}
 	return append(dst, '}')
 }

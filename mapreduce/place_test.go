@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/mapreduce"
 	"github.com/quernmr/quern/mapreduce/mrtest"
@@ -89,6 +90,28 @@ func TestJSONLines(t *testing.T) {
 	job.Properties = map[string]string{"mapreduce.map.skip.maxrecords": "1", "mapreduce.job.skip.outdir": "none"}
 	if got := mrtest.Run(t, job, "{\"item\":\"pen\"}\nbad\n"); got != "pen\t0\n" {
 		t.Errorf("with skipping: %q", got)
+	}
+}
+
+// TestJSONLinesNameTheField: errors of methods of a field's type name the field.
+func TestJSONLinesNameTheField(t *testing.T) {
+	type event struct {
+		At   time.Time `json:"at"`
+		Days []time.Time
+		N    int8
+	}
+	job := mapreduce.Sort(mapreduce.Map(mapreduce.JSONLines[event](), func(_ *mapreduce.Task, e event, emit func(string, int)) error {
+		emit(e.At.String(), int(e.N))
+		return nil
+	})).Job("events")
+	for line, words := range map[string][]string{
+		`{"Days":[],"N":1,"at":"noon"}`:                 {`/a, offset 0, line 1: bad input: field at: parsing time "noon"`},
+		`{"at":"2026-11-28T12:00:00Z","days":["noon"]}`: {`bad input: field days: parsing time "noon"`},
+		`{"N":300}`: {"bad input: json: cannot unmarshal number 300 into Go struct field event.N"},
+		`{"at":"n`:  {"bad input: unexpected end of JSON input"},
+		`["noon"]`:  {"bad input: json: cannot unmarshal array into Go value"},
+	} {
+		wantFailure(t, job, map[string]string{"a": line + "\n"}, words...)
 	}
 }
 

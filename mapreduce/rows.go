@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ func JSONLines[R any](paths ...string) Input[R] {
 					}
 					var rec R
 					if err := json.Unmarshal(text, &rec); err != nil {
-						t.fail(errorAt(in, t.badRecord(err)))
+						t.fail(errorAt(in, t.badRecord(nameField[R](text, err))))
 						return
 					}
 					if !yield(rec) {
@@ -48,6 +49,23 @@ func JSONLines[R any](paths ...string) Input[R] {
 			}
 		},
 	}
+}
+
+// nameField adds the name of the field to an error of a field's own method, such as UnmarshalJSON of time.Time: package
+// json does not. It finds the field that has the error alone.
+func nameField[R any](line []byte, err error) error {
+	var fields map[string]json.RawMessage
+	_, named := errors.AsType[*json.UnmarshalTypeError](err)
+	if _, own := any(new(R)).(json.Unmarshaler); own || named || json.Unmarshal(line, &fields) != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		alone, _ := json.Marshal(map[string]json.RawMessage{name: fields[name]})
+		if again := json.Unmarshal(alone, new(R)); again != nil && again.Error() == err.Error() {
+			return fmt.Errorf("field %s: %w", name, err)
+		}
+	}
+	return err
 }
 
 // onlyPointers reports whether a type refers to nothing but pointers, as type P *P does.

@@ -327,6 +327,20 @@ func TestFaultsRetried(t *testing.T) {
 	}
 }
 
+// TestJoinFaultsRetried: when an attempt ends while a join has spilled, its file goes with it, and the next one joins all.
+func TestJoinFaultsRetried(t *testing.T) {
+	for _, how := range []string{"error", "panic", "exit", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			dir := t.TempDir()
+			in := write(t, dir+"/in", "a\nb\nc\n")
+			succeed(t, "faulty", "-at", "join", "-do", how, "-times", "1", "-input", in, "-output", dir+"/out",
+				"-D", "quern.join.buffer.bytes=4")
+			checkEqual(t, "pairs", sortedLines(readParts(t, dir+"/out")), "a\ta\na\tb\na\tc\nb\ta\nb\tb\nb\tc\nc\ta\nc\tb\nc\tc\n")
+			checkNoLeftovers(t)
+		})
+	}
+}
+
 // TestKilledInJobCommit kills the workers while the job's commit moves files into place. A kill
 // may come too late, so the test repeats until a commit attempt is killed.
 func TestKilledInJobCommit(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	at    = flag.String("at", "", "where the fault is: start, build, map or reduce")
+	at    = flag.String("at", "", "where the fault is: start, build, map, reduce, or join: a JoinEach that has spilled")
 	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory, processes or await-end")
 	times = flag.Int("times", 1000, "number of attempts of a task with the fault")
 	ended = flag.String("ended", "", "file that a deferred function of the fault await-end writes; it makes the file *.began first")
@@ -41,6 +41,9 @@ func build() (*mapreduce.Job, error) {
 			return nil, err
 		}
 	}
+	if *at == "join" {
+		return join(), nil
+	}
 	words := mapreduce.MapSplit(mapreduce.Lines(), func(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
 		for line := range lines {
 			for w := range strings.FieldsSeq(line) {
@@ -60,6 +63,23 @@ func build() (*mapreduce.Job, error) {
 		return try(t, "reduce")
 	})
 	return counts.Job("faulty"), nil
+}
+
+// join pairs every line with every line.
+func join() *mapreduce.Job {
+	lines := func() *mapreduce.Pairs[string, string] {
+		return mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, string)) error {
+			emit("all", line)
+			return nil
+		})
+	}
+	return mapreduce.JoinEach(lines(), lines(), mapreduce.InnerJoin, func(t *mapreduce.Task, _ string, a, b *string, emit func(string, string)) error {
+		if spilled, err := filepath.Glob("join-*"); err != nil || len(spilled) != 1 {
+			return fmt.Errorf("the join has spilled to %v, want one file (%v)", spilled, err)
+		}
+		emit(*a, *b)
+		return try(t, "join")
+	}).Job("join")
 }
 
 func try(t *mapreduce.Task, where string) error {
