@@ -72,6 +72,18 @@ func (t *tree) placeMap(id wire.AttemptID, m *manifest) error {
 	return w.Close() // never aborted: another attempt may have seen the file, and reported success
 }
 
+// withoutFiles returns an empty manifest if the task is a map that was published without files, else nil.
+func (t *tree) withoutFiles(task wire.TaskID) (*manifest, error) {
+	info, err := t.fs.Stat(t.task(task))
+	switch {
+	case err != nil && !missing(err):
+		return nil, fmt.Errorf("look for committed output: %w", err)
+	case err != nil || info.Dir:
+		return nil, nil
+	}
+	return new(manifest), nil
+}
+
 // compareMap compares the published files of a map with those of an attempt, and removes the attempt's directory.
 func (t *tree) compareMap(id wire.AttemptID, first, m *manifest) error {
 	if first.Attempt == id.String() {

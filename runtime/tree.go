@@ -255,24 +255,17 @@ func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {
 }
 
 // committed reads the manifest of a committed task. It returns nil if the task has not
-// committed. A map of a job with reduces that wrote no files has an empty manifest.
+// committed.
 func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	name := dfs.Join(t.task(task), manifestName)
 	data, err := readAll(t.fs, name, maxManifest)
-	m := new(manifest)
 	if missing(err) {
-		info, err := t.fs.Stat(t.task(task))
-		switch {
-		case err != nil && !missing(err):
-			return nil, fmt.Errorf("read the committed output: %w", err)
-		case err != nil || info.Dir:
-			return nil, nil
-		}
-		return m, nil
+		return t.withoutFiles(task)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the committed output: %w", err)
 	}
+	m := new(manifest)
 	if err := wire.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", name, ErrCorrupt, err)
 	}
