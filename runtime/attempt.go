@@ -307,19 +307,21 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 // writeFiles runs code that writes files in the attempt's directory, completes them, and hands them on.
 func (a *attempt) writeFiles(records string, ofMap bool, work func() error, handOn func(*manifest) error) error {
 	dir := a.tree.attempt(a.id())
-	if err := a.tree.fs.Mkdir(dir); err != nil {
-		return fmt.Errorf("make attempt's output: %w", err)
-	}
 	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary,
 		mapred: a.plan().Format == FormatMapred && !ofMap, // without a letter, a reduce's file would have the same name
 		ofMap:  ofMap,
 		lazy:   a.settings.lazyOutput && a.plan().Format != formatBinary, // later jobs of a flow read each file
 		codec:  a.settings.outputCodec, pulse: &a.task.pulse, files: make(map[string]*Output)}
+	if !ofMap { // most maps with sorted output write no files
+		if err := out.makeDir(); err != nil {
+			return err
+		}
+	}
 	a.task.outputs = out
 	complete := false
 	defer func() { // also if work panics or ends its goroutine
 		aborted := out.abort()
-		if !complete {
+		if !complete && out.made {
 			// Free the space now; otherwise the job's cleanup or commit does.
 			_ = errors.Join(aborted, a.tree.fs.RemoveAll(dir))
 		}
@@ -337,10 +339,12 @@ func (a *attempt) writeFiles(records string, ofMap bool, work func() error, hand
 	}
 	out.count(a.counters, records)
 	m := out.manifest(a.id(), a.total())
-	if err := a.tree.writeManifest(a.id(), m); err != nil {
-		return fmt.Errorf("complete attempt's output: %w", err)
+	if len(m.Files) > 0 || !ofMap {
+		if err := a.tree.writeManifest(a.id(), m); err != nil {
+			return fmt.Errorf("complete attempt's output: %w", err)
+		}
+		complete = true
 	}
-	complete = true
 	return handOn(m)
 }
 

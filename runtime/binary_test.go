@@ -22,7 +22,7 @@ type pair struct{ key, value []byte }
 // writeBinary writes records in the binary format, as a job does.
 func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 	t.Helper()
-	o := &outputs{fs: f, dir: dfs.Dir(name), binary: true, pulse: new(pulse), files: map[string]*Output{}}
+	o := &outputs{fs: f, dir: dfs.Dir(name), made: true, binary: true, pulse: new(pulse), files: map[string]*Output{}}
 	out, err := o.open("")
 	if err != nil {
 		t.Fatalf("%v", err)

@@ -19,10 +19,15 @@ import (
 // Side files that are directories: archives, which attempts get unpacked, and directories. In wire.JobPlan.Files
 // their names end with a slash.
 //
-// The attempts of a job on one disk of a task tracker share a copy, <job>/shared/<name>. The setup's list of side
-// files guards its version: if the archive changes, the job fails. An attempt makes the copy as <name>.new and
-// renames it. Meanwhile it locks <name>.lock, for which the other attempts wait. If it is killed, the next one removes
-// what it has made. All of <job> is removed when the job ends. A directory on local disks is used in place.
+// The attempts of a job on one disk of a task tracker share a copy:
+//
+//	<job>/shared/<name>/files    the copy, complete
+//	<job>/shared/<name>/new      made by an attempt, which renames it; if it was killed, the next one removes this
+//	<job>/shared/<name>/archive  local copy of an archive while it is unpacked
+//	<job>/shared/<name>/lock     locked meanwhile, for which the other attempts wait
+//
+// The setup's list of side files guards the version: if the archive changes, the job fails. All of <job> is removed when
+// the job ends. A directory on local disks is used in place.
 const sharedName = "shared"
 
 // lockPoll is how often an attempt looks whether another one has made a directory.
@@ -149,11 +154,12 @@ func (t *Task) fetchDirectory(name string) (dir string, err error) {
 	if local, ok := strings.CutPrefix(source.Name, "file://"); ok && source.Dir {
 		return local, nil
 	}
-	if err := os.MkdirAll(t.shared, 0o777); err != nil {
+	own := filepath.Join(t.shared, name)
+	if err := os.MkdirAll(own, 0o777); err != nil {
 		return "", err
 	}
-	dir = filepath.Join(t.shared, name)
-	unlock, err := t.lock(dir + ".lock")
+	dir = filepath.Join(own, "files")
+	unlock, err := t.lock(filepath.Join(own, "lock"))
 	if err != nil {
 		return "", err
 	}
@@ -161,14 +167,14 @@ func (t *Task) fetchDirectory(name string) (dir string, err error) {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return dir, err // complete
 	}
-	made := dir + ".new"
+	made := filepath.Join(own, "new")
 	if err := os.RemoveAll(made); err != nil {
 		return "", err
 	}
 	if source.Dir {
 		err = t.copyDirectory(source.Name, files, made)
 	} else {
-		err = t.unpack(source, made)
+		err = t.unpack(source, made, filepath.Join(own, "archive"))
 	}
 	if err != nil {
 		if errors.Is(err, archive.ErrRefused) {
@@ -202,15 +208,16 @@ func (t *Task) unpackLimits() (archive.Limits, error) {
 	return limits, p.err
 }
 
-// unpack unpacks an archive. One that is not local is copied first, because a zip file is not read from its beginning.
-func (t *Task) unpack(source dfs.Info, dir string) (err error) {
+// unpack unpacks an archive. One that is not local is first copied to archiveFile, because a zip file is not read from
+// its beginning.
+func (t *Task) unpack(source dfs.Info, dir, archiveFile string) (err error) {
 	limits, err := t.unpackLimits()
 	if err != nil {
 		return err
 	}
 	name, ok := localFile(source.Name)
 	if !ok {
-		name = dir + ".archive"
+		name = archiveFile
 		defer func() { err = errors.Join(err, os.Remove(name)) }()
 		if err := t.copy(name, source); err != nil {
 			return err

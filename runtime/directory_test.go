@@ -52,12 +52,12 @@ func TestDirectoryIsShared(t *testing.T) {
 	putFile(files, "mem://t/side/d.tar", tarFile("a", "b/c"))
 	counted := &opens{FS: files}
 	shared := filepath.Join(t.TempDir(), "shared")
-	must(0, os.MkdirAll(filepath.Join(shared, "d.new/left"), 0o777)) // of a killed attempt
+	must(0, os.MkdirAll(filepath.Join(shared, "d/new/left"), 0o777)) // of a killed attempt
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			dir, err := directoryTask(counted, t.TempDir(), shared, map[string]string{"d/": "mem://t/side/d.tar"}, nil).Directory("d")
-			if err != nil || dir != filepath.Join(shared, "d") {
+			if err != nil || dir != filepath.Join(shared, "d/files") {
 				t.Errorf("%s, %v", dir, err)
 				return
 			}
@@ -70,8 +70,31 @@ func TestDirectoryIsShared(t *testing.T) {
 	if n := counted.n.Load(); n != 1 {
 		t.Errorf("the archive was read %d times", n)
 	}
-	if left, _ := filepath.Glob(shared + "/*"); len(left) != 2 { // the copy and its lock
+	if left, _ := filepath.Glob(shared + "/d/*"); len(left) != 2 { // the copy and its lock
 		t.Errorf("left %q", left)
+	}
+}
+
+// TestDirectoryNames: names that add a suffix to another one are copies of their own.
+func TestDirectoryNames(t *testing.T) {
+	files := mem.New(1 << 20)
+	names := []string{"d.new.archive", "d.new", "d.lock", "d", "d.new", "files", "new"}
+	all := make(map[string]string)
+	for _, name := range names {
+		putFile(files, "mem://t/side/"+name+".tar", tarFile(name))
+		all[name+"/"] = "mem://t/side/" + name + ".tar"
+	}
+	shared := filepath.Join(t.TempDir(), "shared")
+	for range 2 {
+		for _, name := range names {
+			dir, err := directoryTask(files, t.TempDir(), shared, all, nil).Directory(name)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if text, err := os.ReadFile(filepath.Join(dir, name)); string(text) != name || err != nil {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
 	}
 }
 
@@ -101,7 +124,7 @@ func TestDirectories(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || !isFatal(err) {
 				t.Errorf("%s: %v (fatal: %v), expected an error with %q", name, err, isFatal(err), want)
 			}
-			if left, _ := filepath.Glob(shared + "/*.*"); len(left) > 1 { // the lock
+			if left, _ := filepath.Glob(shared + "/*/*"); len(left) > 1 { // the lock
 				t.Errorf("%s: left %q", name, left)
 			}
 			continue
@@ -126,7 +149,8 @@ func TestDirectoryWaits(t *testing.T) {
 	files := mem.New(1 << 20)
 	putFile(files, "mem://t/side/d.tar", tarFile("a"))
 	shared := t.TempDir()
-	unlock := must(tryLock(shared + "/d.lock"))
+	must(0, os.Mkdir(shared+"/d", 0o777))
+	unlock := must(tryLock(shared + "/d/lock"))
 	defer unlock()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("killed"))

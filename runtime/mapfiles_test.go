@@ -9,34 +9,39 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestPublishMap: of all attempts of a map the first one's files stay. A later attempt fails if it wrote others.
+// TestPublishMap: of all attempts of a map the first one's files stay, also if it has none. A later attempt fails if it
+// wrote others.
 func TestPublishMap(t *testing.T) {
 	file := func(name, content string) manifestFile {
 		return manifestFile{Name: name, Size: int64(len(content)), Sum: uint64(content[0])}
 	}
-	first := []manifestFile{file("days-a-m-00000", "x"), file("days-b-m-00000", "y")}
+	two := []manifestFile{file("days-a-m-00000", "x"), file("days-b-m-00000", "y")}
 	for name, c := range map[string]struct {
-		again []manifestFile
-		other string // named by the error; "": none
+		first, again []manifestFile
+		other        string // named by the error; "": none
 	}{
-		"the same":      {again: first},
-		"other content": {again: []manifestFile{first[0], file("days-b-m-00000", "z")}, other: "days-b-m-00000"},
-		"other size":    {again: []manifestFile{first[0], file("days-b-m-00000", "yy")}, other: "days-b-m-00000"},
-		"no last file":  {again: first[:1], other: "days-b-m-00000"},
-		"no first file": {again: first[1:], other: "days-a-m-00000"},
-		"one more file": {again: append(first[:2:2], file("days-c-m-00000", "z")), other: "days-c-m-00000"},
-		"no files":      {other: "days-a-m-00000"},
+		"the same":        {first: two, again: two},
+		"other content":   {first: two, again: []manifestFile{two[0], file("days-b-m-00000", "z")}, other: "days-b-m-00000"},
+		"other size":      {first: two, again: []manifestFile{two[0], file("days-b-m-00000", "yy")}, other: "days-b-m-00000"},
+		"no last file":    {first: two, again: two[:1], other: "days-b-m-00000"},
+		"no first file":   {first: two, again: two[1:], other: "days-a-m-00000"},
+		"one more file":   {first: two, again: append(two[:2:2], file("days-c-m-00000", "z")), other: "days-c-m-00000"},
+		"files, now none": {first: two, other: "days-a-m-00000"},
+		"no files":        {},
+		"none, now files": {again: two, other: "days-a-m-00000"},
 	} {
 		f := newData()
 		tr := newTree(f)
 		if err := tr.build(testAttempt(wire.Setup, 0, 0)); err != nil {
 			t.Fatal(err)
 		}
-		for n, files := range [][]manifestFile{first, c.again, first} {
+		for n, files := range [][]manifestFile{c.first, c.again, c.first} {
 			id := testAttempt(wire.Map, 0, n)
 			m := &manifest{Attempt: id.String(), Files: files}
-			if err := errors.Join(f.Mkdir(tr.attempt(id)), tr.writeManifest(id, m)); err != nil {
-				t.Fatal(err)
+			if len(files) > 0 {
+				if err := errors.Join(f.Mkdir(tr.attempt(id)), tr.writeManifest(id, m)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			err := tr.publishMap(id, m)
 			if n == 1 && c.other != "" {
@@ -50,7 +55,7 @@ func TestPublishMap(t *testing.T) {
 				t.Errorf("%s: left after attempt %d: %v", name, n, left)
 			}
 		}
-		if m := must(tr.committed(testTask(wire.Map, 0))); m == nil || m.Attempt != testAttempt(wire.Map, 0, 0).String() {
+		if m := must(tr.committed(testTask(wire.Map, 0))); m == nil || len(m.Files) != len(c.first) || len(c.first) > 0 && m.Attempt != testAttempt(wire.Map, 0, 0).String() {
 			t.Errorf("%s: published is %+v", name, m)
 		}
 	}
@@ -67,8 +72,10 @@ func TestPublishAfterEnd(t *testing.T) {
 	})
 	before := listing(f, "mem://t/data")
 	id := testAttempt(wire.Map, 0, 99)
-	if err := tr.publishMap(id, &manifest{Attempt: id.String()}); err == nil {
-		t.Error("a map is published after the end of its job")
+	for _, files := range [][]manifestFile{nil, {{Name: "days-m-00000"}}} {
+		if err := tr.publishMap(id, &manifest{Attempt: id.String(), Files: files}); err == nil {
+			t.Errorf("a map with %d files is published after the end of its job", len(files))
+		}
 	}
 	if got := listing(f, dfs.Dir(testOut)); got != before {
 		t.Errorf("output is %s, was %s", got, before)
@@ -109,5 +116,30 @@ func TestMapFilesRun(t *testing.T) {
 		}
 		b.mustRun(wire.Commit, 0, func(run *wire.Run) { run.GivenUp, run.GivenUpMaps = []uint64{3}, []uint64{^uint64(1)} })
 		b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/days-mon-m-00000=x\n")
+	}
+}
+
+// TestMapWithoutFiles: a map that may write files, and writes none, makes three calls of the file system more than one
+// that may not: it creates an empty file, closes it and syncs its directory. The job's commit moves nothing for it.
+func TestMapWithoutFiles(t *testing.T) {
+	calls := make(map[bool]int)
+	for _, declared := range []bool{false, true} {
+		plan := linesPlan()
+		if declared {
+			plan.Outputs = []string{"days"}
+		}
+		b := newTrackerSim(t, plan, wordCount())
+		b.sub.Program.Hash = "on a cluster, so that files are synced"
+		b.stage()
+		b.mustRun(wire.Setup, 0, nil)
+		b.mustRun(wire.Map, 0, nil)
+		before := b.fs.Calls()
+		b.mustRun(wire.Map, 1, nil)
+		calls[declared] = b.fs.Calls() - before
+		b.mustRun(wire.Commit, 0, func(run *wire.Run) { run.GivenUp, run.GivenUpMaps = []uint64{3}, []uint64{^uint64(3)} })
+		b.checkOutput("/data/out/ /data/out/_SUCCESS=")
+	}
+	if more := calls[true] - calls[false]; more != 3 {
+		t.Errorf("a map without files makes %d calls of the file system, and %d more if it may write files, want 3", calls[false], more)
 	}
 }

@@ -128,6 +128,7 @@ func (o *Output) failed(err error) error {
 type outputs struct {
 	fs     dfs.FS
 	dir    string // URL
+	made   bool   // the directory exists
 	task   wire.TaskID
 	binary bool               // the job's format is binary
 	mapred bool               // files have the names of [FormatMapred]
@@ -145,6 +146,18 @@ func (o *outputs) err() error {
 		errs = append(errs, f.err)
 	}
 	return errors.Join(errs...)
+}
+
+// makeDir makes the directory, unless that has been done.
+func (o *outputs) makeDir() error {
+	if o.made {
+		return nil
+	}
+	if err := o.fs.Mkdir(o.dir); err != nil {
+		return fmt.Errorf("make attempt's output: %w", err)
+	}
+	o.made = true
+	return nil
 }
 
 // open returns an output that takes its records as bytes.
@@ -179,6 +192,9 @@ func (o *outputs) begin(name, suffix string, content func(*Output) error) (*Outp
 	out := &Output{name: outputName(name, o.task.Kind, o.task.N) + suffix, pulse: o.pulse}
 	if o.mapred {
 		out.name = fmt.Sprintf("%s-%05d", name, o.task.N) + suffix
+	}
+	if err := o.makeDir(); err != nil {
+		return nil, err
 	}
 	file, err := o.fs.Create(dfs.Join(o.dir, out.name))
 	if err != nil {

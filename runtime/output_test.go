@@ -18,7 +18,7 @@ func testOutputs(codec *compression.Codec) *outputs {
 	if err := f.MkdirAll("mem://t/a"); err != nil {
 		panic(err)
 	}
-	return &outputs{fs: f, dir: "mem://t/a", task: wire.TaskID{Kind: wire.Reduce, N: 7}, codec: codec, pulse: new(pulse), files: map[string]*Output{}}
+	return &outputs{fs: f, dir: "mem://t/a", made: true, task: wire.TaskID{Kind: wire.Reduce, N: 7}, codec: codec, pulse: new(pulse), files: map[string]*Output{}}
 }
 
 // TestCompressedOutput: an output has the suffix of its codec, and its content is what was written, also

@@ -15,7 +15,7 @@ import (
 //	OUT/_temporary/OWNER             the job's id and its submission's key
 //	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed; in jobs with reduces
-//	                                 also of maps, see mapfiles.go
+//	                                 also of maps; an empty file: a map without files, see mapfiles.go
 //	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
 //	OUT/_types                       types of the records, if they are binary; see stored.go
@@ -260,7 +260,7 @@ func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	name := dfs.Join(t.task(task), manifestName)
 	data, err := readAll(t.fs, name, maxManifest)
 	if missing(err) {
-		return nil, nil
+		return t.withoutFiles(task)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the committed output: %w", err)

@@ -98,6 +98,7 @@ func runJob(t *testing.T, tr *tree, retry func(step string, do func(n int) error
 			}
 			return tr.publishMap(id, &manifest{Files: []manifestFile{{Name: "days-m-00000", Size: int64(len("of a map"))}}})
 		})
+		retry("map without files", func(n int) error { return tr.publishMap(testAttempt(wire.Map, 1, 10*run+n), &manifest{}) })
 	}
 	tasks := []wire.TaskID{testTask(wire.Reduce, 0), testTask(wire.Reduce, 1)}
 	for task := range tasks {
@@ -129,7 +130,7 @@ func runJob(t *testing.T, tr *tree, retry func(step string, do func(n int) error
 			return nil
 		})
 	}
-	tasks = append(tasks, testTask(wire.Map, 0))
+	tasks = append(tasks, testTask(wire.Map, 0), testTask(wire.Map, 1))
 	retry("commit", func(int) error { return tr.commitJob(tasks, noMore, func() error { return nil }) })
 }
 

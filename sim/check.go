@@ -165,10 +165,12 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	}
 	want := []string{"_SUCCESS"}
 	plan := &c.sub.Plan.Jobs[i]
+	var files []int // maps with files
 	for m := 0; m < s.Maps.Total && len(plan.Outputs) > 0; m++ {
-		want = append(want, fmt.Sprintf("%s-m-%05d", mapFilesOutput, m))
+		if hasFile(m) {
+			files, want = append(files, m), append(want, fmt.Sprintf("%s-m-%05d", mapFilesOutput, m))
+		}
 	}
-	files := want[1:]
 	for p := range plan.Reduces {
 		want = append(want, fmt.Sprintf("part-r-%05d", p))
 	}
@@ -189,9 +191,9 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 		}
 		w.checkPartition(c, i, s, n, data, chosen)
 	}
-	for m, name := range files {
+	for i, m := range files {
 		read, known := chosen[m]
-		w.checkMapFile(s.ID, m, w.read(out+"/"+name), read, known)
+		w.checkMapFile(s.ID, m, w.read(out+"/"+want[1+i]), read, known)
 	}
 }
 

@@ -341,14 +341,20 @@ func (p *worker) mapCode(t *mrruntime.Task, in *mrruntime.Split, _ mrruntime.Col
 	if t.Partitions > 0 {
 		name, line = mapFilesOutput, mapFileLine(p.w.digestOf(t.ID))
 	}
-	out, err := t.Output(name)
-	if err != nil {
-		return err
+	var out *mrruntime.Output
+	if t.Partitions == 0 || hasFile(t.ID.Task.N) {
+		var err error
+		if out, err = t.Output(name); err != nil {
+			return err
+		}
 	}
 	if err := p.misbehave(); err != nil {
 		return err
 	}
 	for range in.Lines() {
+	}
+	if out == nil {
+		return nil
 	}
 	return out.Write(line)
 }

@@ -37,7 +37,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "examples/tera", "examples/pi", "integration/trial/driven",
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "examples/tera", "examples/pi", "examples/leftjoin", "integration/trial/driven",
 		trial.Paced, trial.Bad, "integration/embedded/faulty"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -7,21 +7,23 @@ import (
 	"testing"
 )
 
+// file makes a file in the cluster's directory.
+func (c *cluster) file(name, content string) string {
+	name = filepath.Join(c.dir, name)
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return name
+}
+
 // TestStreaming: commands are mappers and reducers on a cluster too, with their side files, environment and counters.
 func TestStreaming(t *testing.T) {
 	c := start(t, small)
-	file := func(name, content string) string {
-		name = filepath.Join(c.dir, name)
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	in := file("in", strings.Repeat("b a c\na b\n", 1000))
+	in := c.file("in", strings.Repeat("b a c\na b\n", 1000))
 	files := strings.Join([]string{
-		file("map.sh", "echo reporter:counter:Test,Mappers,1 >&2\ntr ' ' '\\n' | sed \"s/$/\t$mapreduce_job_name/\"\n"),
-		file("reduce.sh", "cat words.txt\nuniq -c | sed 's/^ *//'\n"),
-		file("words", "begin\n") + "#words.txt",
+		c.file("map.sh", "echo reporter:counter:Test,Mappers,1 >&2\ntr ' ' '\\n' | sed \"s/$/\t$mapreduce_job_name/\"\n"),
+		c.file("reduce.sh", "cat words.txt\nuniq -c | sed 's/^ *//'\n"),
+		c.file("words", "begin\n") + "#words.txt",
 	}, ",")
 	out := filepath.Join(c.dir, "out")
 	run := c.mrsubmit("streaming", "-D", "mapreduce.job.name=counting", "-files", files, "-input", in, "-output", out,
@@ -36,7 +38,7 @@ func TestStreaming(t *testing.T) {
 		t.Errorf("no counter of the mapper in:\n%s", printed)
 	}
 
-	failing := file("fail.sh", "cat > /dev/null\necho out of order >&2\nexit 3\n")
+	failing := c.file("fail.sh", "cat > /dev/null\necho out of order >&2\nexit 3\n")
 	other := filepath.Join(c.dir, "other")
 	c.mrsubmit("streaming", "-D", "mapreduce.map.maxattempts=2", "-files", failing, "-input", in, "-output", other,
 		"-mapper", "sh fail.sh", "-reducer", "cat").Fail(1, `the mapper "sh fail.sh" subprocess failed with code 3`, "out of order")

@@ -14,6 +14,13 @@ import (
 // everywhere, and other programs execute files in many places: no list of these is complete.
 var RootOutputs = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
+// RefusedError reports an output in a directory in which this task tracker lets no job write. The others would refuse it
+// too: they have the same system directories and, in a cluster, the same -job-outputs.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // output makes the directory around an output and lets the worker write there.
 func (p *planner) output(url string) error {
 	path, err := local.Path(url)
@@ -35,7 +42,7 @@ func (p *planner) output(url string) error {
 		if parent == p.daemonHome || p.isTemp(parent) {
 			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
 		}
-		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
+		return &RefusedError{fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)}
 	}
 	if err := p.apart(parent); err != nil {
 		return fmt.Errorf("output %s is %w", url, err)

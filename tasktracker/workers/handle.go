@@ -15,6 +15,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/credentials"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -153,7 +154,8 @@ func (h *handle) run(dir string) {
 		_, changed := errors.AsType[*wire.DigestError](err)
 		_, refused := errors.AsType[*credentials.RefusedError](err)
 		_, stranger := errors.AsType[*account.RefusedError](err)
-		exited.Fatal = changed || refused || stranger // every tracker would find the same
+		_, outside := errors.AsType[*isolation.RefusedError](err)
+		exited.Fatal = changed || refused || stranger || outside // every tracker would find the same
 		exited.Reason = err.Error()
 	} else {
 		exited.Reason = h.serve(sub, w, dir)
