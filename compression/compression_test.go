@@ -246,9 +246,10 @@ func TestClaims(t *testing.T) {
 		"snappy": "\x7f\xff\xff\xff\x00\x00\x00\x07\xff\xff\xff\x3f\xfe\x61\x61", "lz4": "\x7f\xff\xff\xff\x00\x00\x00\x04\x1fa\x01\x00",
 	} {
 		c, _ := Named(name)
-		for _, file := range []string{file, file[:4] + "\x07\xff\xff\xff" + file[8:], file[:4] + "\x7f\xff\xff\xff" + file[8:]} {
+		for i, file := range []string{file, file[:4] + "\x07\xff\xff\xff" + file[8:], file[:4] + "\x7f\xff\xff\xff" + file[8:]} {
 			membound.Bound{Free: 2 << 20}.Check(t, len(file), func() {
-				if _, err := unpacked(c.NewReader(), []byte(file)); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrFormat) {
+				_, err := unpacked(c.NewReader(), []byte(file))
+				if tooLarge := i == 2; errors.Is(err, ErrFormat) != tooLarge || !tooLarge && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrTruncated) {
 					t.Errorf("%s: %q: %v", name, file, err)
 				}
 			})
