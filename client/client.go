@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 	"golang.org/x/term"
 )
@@ -43,6 +44,8 @@ type Cluster interface {
 	// they may run, and it is safe to submit again with the same key. An error with a method
 	// RetryAfter() (time.Duration, bool) may mean that the cluster accepts no submission for now.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
+	// Find returns the ids of the jobs that were submitted with a key, or none if the cluster does not know the key.
+	Find(ctx context.Context, key string) ([]wire.JobID, error)
 	// Kill kills a job. It fails if the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
 	// Watch yields the statuses of the jobs, in the order of jobs, after each change. It returns
@@ -127,12 +130,51 @@ func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob,
 		}
 		return submitted, nil
 	}
+	return s.endedJobs(), nil
+}
+
+// Find is [Do] for a submission that an earlier process sent with the same key: it follows its jobs, and submits nothing.
+// If the cluster does not know the key, Find returns no jobs: the cluster of that process has ended with them, or was
+// never asked. Then it removes what they left of their outputs.
+func Find(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
+	var err error
+	if s.ids, err = s.Cluster.Find(ctx, sub.Key); err != nil {
+		return nil, fmt.Errorf("look for the jobs of an earlier process: %w", err)
+	}
+	if len(s.ids) == 0 {
+		return nil, s.discard()
+	}
+	s.showSubmitted()
+	if err := s.follow(ctx); err != nil {
+		return nil, err
+	}
+	return s.endedJobs(), nil
+}
+
+func (s *session) discard() error {
+	for i := range s.sub.Plan.Jobs {
+		out, err := dfs.Clean(s.sub.Plan.Jobs[i].Output)
+		if err == nil {
+			err = runtime.Discard(s.FS, out, dfs.Join(s.Staging, s.sub.Key), s.sub.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("remove what an earlier process left: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *session) endedJobs() []wire.EndedJob {
 	ended := make([]wire.EndedJob, len(s.jobs))
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		ended[i] = wire.EndedJob{ID: job.ID, State: job.State, Counters: job.Counters, Error: job.Error}
 	}
-	return ended, nil
+	return ended
 }
 
 // Follow shows submitted jobs until all have ended, and returns an exit code as Run does. It stops
@@ -217,6 +259,11 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.submit(ctx); err != nil || s.Detach {
 		return err
 	}
+	s.showSubmitted()
+	return s.follow(ctx)
+}
+
+func (s *session) showSubmitted() {
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
 		if step := s.sub.Program.Step; step == nil || step.Result != s.sub.Plan.Jobs[i].Output { // not in a driver's session
@@ -227,7 +274,6 @@ func (s *session) run(ctx context.Context) error {
 	if len(s.ids) > 1 && !s.Quiet {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}
-	return s.follow(ctx)
 }
 
 // submitAgainWait limits how long an interrupted client waits for the ids of its jobs.
