@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/mrjob"
 	"github.com/quernmr/quern/integration/tpch/peers"
@@ -39,16 +40,30 @@ type mrjobSession struct {
 func mrjobSessions() []mrjobSession {
 	return []mrjobSession{
 		{name: "example", args: []string{"-m", "mrjob.examples.mr_word_freq_count"}},
+		{name: "archives", job: "archives.py", args: []string{"--archives", "words.tar.gz#packed", "--archives", "names.zip", "--dirs", "plain"}},
 		{name: "three", job: "three.py", args: []string{"--stop", "stop.txt"}},
 		{name: "fail", job: "fail.py", args: []string{"-D", "mapreduce.map.maxattempts=1"},
 			says: []string{"Probable cause of failure:", "subprocess failed with code 1", "ValueError: bad line: violets.are.blue", "while reading input from", "Step 1 of 1 failed"}},
 	}
 }
 
-const (
-	mrjobInput = "roses are red\nviolets.are.blue roses\n"
-	mrjobStop  = "are\n"
-)
+const mrjobInput = "roses are red\nviolets.are.blue roses\n"
+
+// writeMrjobFiles writes what the sessions read.
+func writeMrjobFiles(dir string) error {
+	files := map[string]string{"in": mrjobInput, "stop.txt": "are\n", "plain/below/list": "are is\n"}
+	var all []error
+	for name, list := range map[string]string{"words.tar.gz:en/list": "roses flowers\n", "names.zip:list": "red Rot\n"} {
+		name, path, _ := strings.Cut(name, ":")
+		packed, err := mrjob.Pack(name, map[string]string{path: list})
+		files[name], all = string(packed), append(all, err)
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		all = append(all, os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666))
+	}
+	return errors.Join(all...)
+}
 
 // recorded runs the sessions and records the calls.
 func (m mrjobs) recorded(ctx context.Context) (answers, error) {
@@ -159,7 +174,7 @@ func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Se
 	calls, jar := filepath.Join(dir, "calls"), filepath.Join(dir, "hadoop-streaming.jar")
 	err := errors.Join(os.MkdirAll(calls, 0o777), os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.Mkdir(filepath.Join(dir, "bin"), 0o777),
 		os.WriteFile(filepath.Join(dir, "bin", "hadoop"), fmt.Appendf(nil, hadoopWrapper, m.program, calls), 0o777), os.WriteFile(jar, nil, 0o666),
-		os.WriteFile(filepath.Join(dir, "in"), []byte(mrjobInput), 0o666), os.WriteFile(filepath.Join(dir, "stop.txt"), []byte(mrjobStop), 0o666))
+		writeMrjobFiles(dir))
 	args := s.args
 	if s.job != "" {
 		text, readErr := os.ReadFile(mrjobTestdata + s.job)
@@ -180,7 +195,7 @@ func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Se
 	if err != nil && !failed {
 		return nil, err
 	}
-	got := &mrjob.Session{Args: args, Files: make(map[string]string), Out: sortedLines(string(out)), Says: s.says}
+	got := &mrjob.Session{Args: args, Files: make(map[string]string), Archives: make(map[string]map[string]string), Out: sortedLines(string(out)), Says: s.says}
 	if failed {
 		got.Exit = exit.ExitCode()
 	}
@@ -240,7 +255,13 @@ func readCalls(s *mrjob.Session, dir string, names *strings.Replacer) error {
 		case "versionversion":
 			c.Out, _, _ = strings.Cut(c.Out, "\n")
 		case "fs-put":
-			if name := filepath.Base(c.Args[3]); name != "mrjob.zip" {
+			switch name := filepath.Base(c.Args[2]); {
+			case name == "mrjob.zip":
+			case archive.Check(name) == nil:
+				if s.Archives[name], err = mrjob.Unpack(name, put); err != nil {
+					return err
+				}
+			default:
 				s.Files[name] = plain(put)
 			}
 		}
