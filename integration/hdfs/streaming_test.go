@@ -30,7 +30,7 @@ awk -v file="$file" -v list=names/list '
 	failingCommand = "cat > /dev/null\necho 'ValueError: out of order' >&2\nexit 3\n"
 )
 
-// scripted is a platform whose users call hadoop.
+// scripted is a platform on which scripts call hadoop.
 type scripted struct {
 	*platform
 	top string // without an authority, as mrjob names it
