@@ -74,7 +74,7 @@ func TestSearchedLines(t *testing.T) {
 		content := drawText(t, 40)
 		suffix := rapid.SampledFrom([]string{"", "", "", ".gz", ".bz2"}).Draw(t, "suffix")
 		putFile(f, "mem://t/in"+suffix, compress(suffix, []byte(content)))
-		settings := splitSettings(rapid.Int64Range(1, 300).Draw(t, "split"))
+		settings := splitSettings(rapid.SampledFrom([]int64{1, 5, 12, 30, 70, 300}).Draw(t, "split"))
 		settings.lineMax = rapid.SampledFrom([]int{1 << 30, 1 << 30, 10, 40}).Draw(t, "line's maximum")
 		settings.recordMax = rapid.SampledFrom([]int{1 << 30, 1 << 30, 10, 40}).Draw(t, "record's maximum")
 		settings.linesPerMap = 3
@@ -113,4 +113,69 @@ func TestSearchedLines(t *testing.T) {
 			t.Fatalf("%q:\ngot  %+v, %d records, %d bytes, error %q\nwant %+v, %d records, %d bytes, error %q", content, got, records, read, err, want, wantRecords, wantBytes, wantErr)
 		}
 	})
+}
+
+// TestSearchedLinesSkipped: skipped ranges count the lines that pass, and a skipped line counts for the numbers of lines.
+func TestSearchedLinesSkipped(t *testing.T) {
+	content := "x\nea\nx\neb\nx\nx\r\nec\r\ned\nx\nee"
+	passing := regexp.MustCompile("e")
+	f := mem.New(1 << 20)
+	putFile(f, "mem://t/in", []byte(content))
+	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
+	for size := int64(1); size <= int64(len(content)); size++ {
+		all, searching := reader(t, f, in, splitSettings(size), 5), reader(t, f, in, splitSettings(size), 5)
+		for i, s := range searching {
+			var want []foundLine
+			passed, _, _, _ := linesOf(t, all[i:i+1], 1, passing.MatchString)
+			for k, line := range passed {
+				if k != 1 && k != 2 {
+					if k > 0 {
+						line.Records -= 2 // the skipped ones are no records
+					}
+					want = append(want, line)
+				}
+			}
+			s.Only(search.Expression(passing))
+			s.skip = &skipping{ctx: s.ctx, ranges: []wire.RecordRange{{From: 1, To: 3}}}
+			if got, _, _, _ := linesOf(t, searching[i:i+1], 1, nil); !slices.Equal(got, want) {
+				t.Fatalf("splits of %d, split %d:\ngot  %+v\nwant %+v", size, i, got, want)
+			}
+			if n := int64(max(min(len(passed), 3)-1, 0)); s.skip.records != n {
+				t.Fatalf("splits of %d, split %d: skipped %d records, want %d", size, i, s.skip.records, n)
+			}
+		}
+	}
+}
+
+// TestSearchedEverySplitSize reads odd texts with lines that have a needle, for all sizes of splits and blocks.
+func TestSearchedEverySplitSize(t *testing.T) {
+	f := mem.New(1 << 20)
+	for _, content := range []string{
+		byteOrderMark + "one\ntwo\r\n\ntoe\nxx\nnose\n" + strings.Repeat("y", 40) + "e\n\n\r\ne\ne\nlast e", "e\n", "\n\ne", "x\ny\nz\nzen\n", "e\r\ne\n\xefe\nxx\nxx\nxx\ne",
+	} {
+		putFile(f, "mem://t/in", []byte(content))
+		in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
+		for _, expr := range []string{"e", "^.?e", "e$", "\xef", "\r", "(?i)NE"} {
+			re, err := regexp.Compile(expr)
+			p, keep := search.Text(expr), func(line string) bool { return strings.Contains(line, expr) }
+			if err == nil {
+				p, keep = search.Expression(re), re.MatchString
+			}
+			for size := int64(1); size <= int64(len(content)); size++ {
+				for _, block := range []int{1, 7, 64, blockSize} {
+					settings := splitSettings(size)
+					settings.lineMax = []int{30, 1 << 30}[size%2]
+					want, wantRecords, wantBytes, _ := linesOf(t, reader(t, f, in, settings, block), 1, keep)
+					splits := reader(t, f, in, settings, block)
+					for _, s := range splits {
+						s.Only(p)
+					}
+					got, records, read, _ := linesOf(t, splits, 1, nil)
+					if !slices.Equal(got, want) || records != wantRecords || read != wantBytes {
+						t.Fatalf("%q in %q, splits of %d, blocks of %d:\ngot  %+v, %d records, %d bytes\nwant %+v, %d records, %d bytes", expr, content, size, block, got, records, read, want, wantRecords, wantBytes)
+					}
+				}
+			}
+		}
+	}
 }

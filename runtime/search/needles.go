@@ -2,6 +2,7 @@ package search
 
 import (
 	"regexp/syntax"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -24,6 +25,17 @@ func setsOf(expr string) [][]needle {
 	}
 	sets := required(re)
 	return sets[:min(len(sets), maxSets)]
+}
+
+// isText reports whether an expression matches what contains a text.
+func isText(expr string) (text string, is bool) {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	text = string(re.Rune)
+	literal := re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0
+	return text, re.Op == syntax.OpEmptyMatch || literal && !strings.ContainsRune(text, utf8.RuneError) // that stands for other bytes too
 }
 
 func required(re *syntax.Regexp) [][]needle {

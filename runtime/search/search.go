@@ -16,24 +16,32 @@ import (
 
 // Predicate tests a line.
 type Predicate struct {
-	match func(line []byte) bool
-	sets  [][]needle // each line that passes contains a needle of every set
+	match func(line []byte) bool // nil: every line passes
+	sets  [][]needle             // each line that passes contains a needle of every set
 }
 
 // Text is passed by lines that contain text.
 func Text(text string) Predicate {
-	want := []byte(text)
-	p := Predicate{match: func(line []byte) bool { return bytes.Contains(line, want) }}
-	if text != "" {
-		p.sets = [][]needle{{{text: text[:min(len(text), maxNeedle)]}}}
+	if text == "" {
+		return Predicate{}
 	}
-	return p
+	want := []byte(text)
+	return Predicate{
+		match: func(line []byte) bool { return bytes.Contains(line, want) },
+		sets:  [][]needle{{{text: text[:min(len(text), maxNeedle)]}}},
+	}
 }
 
 // Expression is passed by lines that re matches.
 func Expression(re *regexp.Regexp) Predicate {
+	if text, is := isText(re.String()); is {
+		return Text(text)
+	}
 	return Predicate{match: re.Match, sets: setsOf(re.String())}
 }
+
+// All reports whether every line passes.
+func (p Predicate) All() bool { return p.match == nil }
 
 // Lines is the conjunction of predicates.
 type Lines struct {
@@ -42,7 +50,7 @@ type Lines struct {
 	finder     *Finder
 }
 
-// Add adds a predicate.
+// Add adds a predicate that some lines do not pass.
 func (l *Lines) Add(p Predicate) {
 	l.predicates = append(l.predicates, p)
 	l.sets = append(l.sets, p.sets...)
@@ -154,8 +162,11 @@ func (f *Finder) Next(from int) int {
 
 // find returns the first occurrence of the needle that begins at from or later.
 func (s *scan) find(text []byte, from int) int {
+	if s.bytes[0] == s.bytes[1] {
+		return s.findOne(text, from)
+	}
 	for from += s.at; ; from++ {
-		if from = s.nextByte(text, from); from == len(text) {
+		if from = min(s.nextOf(text, from, 0), s.nextOf(text, from, 1)); from == len(text) {
 			return from
 		}
 		begin := from - s.at
@@ -165,14 +176,24 @@ func (s *scan) find(text []byte, from int) int {
 	}
 }
 
-// nextByte returns the index of the first of the two bytes at from or later.
-func (s *scan) nextByte(text []byte, from int) int {
-	a := s.nextOf(text, from, 0)
-	if s.bytes[0] == s.bytes[1] {
-		return a
+// findOne is find for a byte without another case.
+func (s *scan) findOne(text []byte, from int) int {
+	for from += s.at; from < len(text); from++ {
+		n := bytes.IndexByte(text[from:], s.bytes[0])
+		if n < 0 {
+			break
+		}
+		from += n
+		begin := from - s.at
+		if end := begin + len(s.text); end <= len(text) && s.equal(text[begin:end]) {
+			return begin
+		}
 	}
-	return min(a, s.nextOf(text, from, 1))
+	return len(text)
 }
+
+// nextOf returns the index of the first occurrence of one of the two bytes at from or later. It remembers it, since the
+// other byte may come first many times.
 
 func (s *scan) nextOf(text []byte, from, which int) int {
 	next := &s.next[which]

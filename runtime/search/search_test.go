@@ -27,6 +27,7 @@ func TestSets(t *testing.T) {
 		"a|.":                    "",
 		"[a-z]x":                 "x",
 		"a|b|c|d|e|f|gg|hh|ii":   "",
+		"(?:)":                   "",
 		"x\ufffdy":               "x & y",
 		strings.Repeat("é", 40):  strings.Repeat("é", 32) + " & " + strings.Repeat("é", 8),
 		"(?:(?:foo|bar)\\d)+baz": "foo|bar & baz",
@@ -79,10 +80,11 @@ func dumbNext(set []needle, text []byte, from int) int {
 	return -1
 }
 
-// FuzzExpression: a text that an expression matches contains a needle of each set, by both readings of the expression.
+// FuzzExpression: the predicate of an expression passes the same texts, and these contain a needle of each set, by both
+// readings of the expression.
 func FuzzExpression(f *testing.F) {
 	for expr, text := range map[string]string{
-		"a(b|c)+?d": "abd", "(?i)ks\u212a": "\u212a\u017fk", "[\ufffdx]y": "\xffy", "(?s)a.{2}b$": "a\r\nb", `\bé|e\z`: "é", "a{2}?": "x", "[[:alpha:]]+x": "ax",
+		"a(b|c)+?d": "abd", "(?i)ks\u212a": "\u212a\u017fk", "[\ufffdx]y": "\xffy", "(?s)a.{2}b$": "a\r\nb", `\bé|e\z`: "é", "a{2}?": "x", `\x{d800}`: "\ufffd", "[[:alpha:]]+x": "ax",
 	} {
 		f.Add(expr, []byte(text))
 	}
@@ -94,6 +96,9 @@ func FuzzExpression(f *testing.F) {
 			}
 			var p Predicate
 			membound.Bound{Free: 1 << 20, PerByte: 4096}.Check(t, len(expr), func() { p = Expression(re) })
+			if !p.All() && p.match(text) != re.Match(text) || p.All() && !re.Match(text) {
+				t.Errorf("%q, %q: the predicate does not tell what the expression does", expr, text)
+			}
 			for _, set := range p.sets {
 				if re.Match(text) && newFinder([][]needle{set}, nil).in(text) < 0 {
 					t.Errorf("%q matches %q, which has none of %v", expr, text, set)
