@@ -152,7 +152,7 @@ func TestLateValuesOfCombiner(t *testing.T) {
 		return nil
 	})
 	value := must(p.value).append(nil, 1)
-	combine := p.groupCombiner(&Task{}, must(p.key), nil)
+	combine := p.groupCombiner(&Task{}, must(p.key), &groups{})
 	for _, key := range []string{"a", "b"} {
 		err := combine(nil, &fakeRecords{all: []record{{[]byte(key), value}}}, nil)
 		if want := key == "b"; errors.Is(err, errRangeLate) != want || !want && err != nil {
