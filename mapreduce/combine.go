@@ -14,8 +14,8 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 	case p.fold != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
 			t, fold, g := newTask(rt, job), folding(must(p.value), p.fold), p.combined()
-			return func(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
-				g.begin(in)
+			return func(rt *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+				g.begin(rt, in)
 				return foldGroups(t, g, fold, emit)
 			}
 		}
@@ -35,16 +35,9 @@ func (p shaped[K, V]) combined() *groups {
 }
 
 // begin goes to another run of records.
-func (g *groups) begin(in mrruntime.Records) {
+func (g *groups) begin(rt *mrruntime.Task, in mrruntime.Records) {
 	*g = groups{in: in, key: g.key, n: g.n, keyText: g.keyText, doing: g.doing}
-	locate(in, g.where)
-}
-
-// locate sets the place of a panic while a combiner reads records.
-func locate(in mrruntime.Records, where func() string) {
-	if in, ok := in.(interface{ Locate(where func() string) }); ok {
-		in.Locate(where)
-	}
+	rt.Combining(g.where)
 }
 
 func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], g *groups) mrruntime.CombineFunc {
@@ -62,9 +55,9 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], g *groups) mrruntime
 			t.fail(err)
 		}
 	}
-	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
+	return func(rt *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
 		defer t.replacePanic(&err)
-		g.begin(in)
+		g.begin(rt, in)
 		emit, t.returned = out, false
 		for t.err == nil && g.nextGroup() {
 			k, err := read(key, kd, g.key)

@@ -276,9 +276,6 @@ func (r *sideRun) Next() bool {
 	return false
 }
 
-// Locate sets the place of a panic; see locate.
-func (r *sideRun) Locate(where func() string) { locate(r.in, where) }
-
 func (r *sideRun) Key() []byte   { return r.in.Key() }
 func (r *sideRun) Value() []byte { return r.in.Value() }
 func (r *sideRun) Err() error    { return r.in.Err() }
