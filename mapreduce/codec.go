@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"github.com/quernmr/quern/internal/javatext"
@@ -73,6 +74,8 @@ type decoder struct {
 	scratch []byte // bytes that decoding rewrites, valid until the next record
 	flipped []flip // what inverted has rewritten
 	err     error  // the first one
+	path    string // of the part with the error, as in .Day or .Shops[2].Name; "": the whole value
+	after   int    // fields of a method Fields after the one with the error
 }
 
 // begin prepares for another record.
@@ -84,12 +87,23 @@ func (d *decoder) fail(err error) {
 	}
 }
 
+// inside notes that the part with the error is inside another one.
+func (d *decoder) inside(part string) { d.path = part + d.path }
+
+// decodeError returns the error, which names the type and the part.
+func (d *decoder) decodeError(name string, size int) error {
+	if d.path == "" {
+		return fmt.Errorf("decode %s from %d bytes: %w", name, size, d.err)
+	}
+	return fmt.Errorf("decode %s from %d bytes: at %s: %w", name, size, strings.TrimPrefix(d.path, "."), d.err)
+}
+
 // read decodes one terminal encoding. The error names the type.
 func read[T any](c *codec[T], d *decoder, src []byte) (T, error) {
 	d.begin()
 	v := c.decode(d, src)
 	if d.err != nil {
-		return v, fmt.Errorf("decode %s from %d bytes: %w", c.name, len(src), d.err)
+		return v, d.decodeError(c.name, len(src))
 	}
 	return v, nil
 }
@@ -99,7 +113,7 @@ func readNested[T any](c *codec[T], d *decoder, src []byte) (v T, rest []byte, e
 	d.begin()
 	v, rest = c.decodeNested(d, src)
 	if d.err != nil {
-		return v, nil, fmt.Errorf("decode %s from %d bytes: %w", c.name, len(src), d.err)
+		return v, nil, d.decodeError(c.name, len(src))
 	}
 	return v, rest, nil
 }

@@ -1,7 +1,6 @@
 package mapreduce
 
 import (
-	"fmt"
 	"reflect"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -14,11 +13,9 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 	switch {
 	case p.fold != nil:
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-			t, fold, g := newTask(rt, job), folding(must(p.value), p.fold), &groups{}
-			where := whereCombined(g, p.groupText())
-			return func(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
-				*g = groups{in: in, key: g.key}
-				locate(in, where)
+			t, fold, g := newTask(rt, job), folding(must(p.value), p.fold), p.combined()
+			return func(rt *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
+				g.begin(rt, in)
 				return foldGroups(t, g, fold, emit)
 			}
 		}
@@ -26,32 +23,24 @@ func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.Com
 		return func(rt *mrruntime.Task) mrruntime.CombineFunc {
 			t := newTask(rt, job)
 			t.combines = true
-			return p.groupCombiner(t, p.shape.key(), p.groupText())
+			return p.groupCombiner(t, p.shape.key(), p.combined())
 		}
 	}
 	return nil
 }
 
-// whereCombined returns a function that names what a combiner is doing, for errors and panics.
-func whereCombined(g *groups, text func(key []byte) (string, error)) func() string {
-	return func() string {
-		if key := g.where(text); key != "" {
-			return "combine the values of " + key
-		}
-		return ""
-	}
+// combined returns the groups of a combiner.
+func (p shaped[K, V]) combined() *groups {
+	return &groups{keyText: p.groupText(), doing: "combine the values of "}
 }
 
-// locate sets the place of a panic while a combiner reads records.
-func locate(in mrruntime.Records, where func() string) {
-	if in, ok := in.(interface{ Locate(where func() string) }); ok {
-		in.Locate(where)
-	}
+// begin goes to another run of records.
+func (g *groups) begin(rt *mrruntime.Task, in mrruntime.Records) {
+	*g = groups{in: in, key: g.key, n: g.n, keyText: g.keyText, doing: g.doing}
+	rt.Combining(g.where)
 }
 
-func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], text func(key []byte) (string, error)) mrruntime.CombineFunc {
-	g := &groups{}
-	where := whereCombined(g, text)
+func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], g *groups) mrruntime.CombineFunc {
 	v := &values{t: t, g: g}
 	value, kd := must(p.value), &decoder{keep: true}
 	vals := valuesOf(v, value)
@@ -66,22 +55,21 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K], text func(key []byte
 			t.fail(err)
 		}
 	}
-	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
+	return func(rt *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
 		defer t.replacePanic(&err)
-		*g = groups{in: in, key: g.key, n: g.n}
+		g.begin(rt, in)
 		emit, t.returned = out, false
-		locate(in, where)
 		for t.err == nil && g.nextGroup() {
 			k, err := read(key, kd, g.key)
 			if err != nil {
-				return err
+				return g.located(err)
 			}
 			t.open = true
 			err = p.group(t, k, vals(), put)
 			t.open = false
 			v.end()
 			if err != nil {
-				return t.end(g.readErr, fmt.Errorf("%s: %w", where(), err))
+				return t.end(g.readErr, g.located(err))
 			}
 		}
 		return t.end(g.readErr, nil)
@@ -118,7 +106,9 @@ func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit fun
 	for g.nextGroup() {
 		g.next()
 		value, err := fold(g)
-		if err == nil && g.in.Err() == nil {
+		if err != nil {
+			err = g.located(err)
+		} else if g.in.Err() == nil {
 			err = emit(g.key, value)
 		}
 		if err != nil {

@@ -68,19 +68,10 @@ func (s Dataset[K, V]) each(d *Driver, yield func(K, V) bool) error {
 	}
 	key, value := must(s.key), must(s.value)
 	kd, vd := &decoder{keep: true}, &decoder{keep: true}
-	var bad error
-	err = mrruntime.Stored(d, d.driving.FS, s.dir, types, func(kb, vb []byte) bool {
+	return mrruntime.Stored(d, d.driving.FS, s.dir, types, func(kb, vb []byte) (more bool, err error) {
 		rec, err := readPair(key, value, kd, vd, kb, vb)
-		if err != nil {
-			bad = fmt.Errorf("read %s: %w", s.dir, err)
-			return false
-		}
-		return yield(rec.A, rec.B)
+		return err == nil && yield(rec.A, rec.B), err
 	})
-	if err == nil {
-		err = bad
-	}
-	return err
 }
 
 // Drop removes the records before the session ends, to save space. A driver that takes up where it

@@ -32,7 +32,7 @@ type Fields struct {
 	// For fieldsExamine:
 	value   span
 	inside  []reflect.Type // the type with the method, and those around it
-	listed  map[span]bool
+	listed  []listedField
 	skipped []span
 	names   []string
 	noOrder error
@@ -114,6 +114,7 @@ func (f *Fields) Value(p any) {
 	case fieldsDecode:
 		switch {
 		case f.d.err != nil:
+			f.d.after++
 		case desc:
 			rest := v.layout.get(f.d, f.d.inverted(f.buf), at)
 			f.buf = f.buf[len(f.buf)-len(rest):]
@@ -160,6 +161,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 	case fieldsDecode:
 		switch {
 		case f.d.err != nil:
+			f.d.after++
 		case desc:
 			var rest []byte
 			*p, rest = c.decodeNested(f.d, f.d.inverted(f.buf))
@@ -175,7 +177,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 	case fieldsHash:
 		f.hash = 31*f.hash + c.hash(*p)
 	case fieldsExamine:
-		f.list(span{uintptr(unsafe.Pointer(p)), unsafe.Sizeof(*p)}, reflect.TypeFor[T]().String(), desc)
+		f.list(span{uintptr(unsafe.Pointer(p)), unsafe.Sizeof(*p)}, reflect.TypeFor[T](), reflect.TypeFor[T]().String(), desc)
 	}
 }
 
@@ -202,6 +204,9 @@ func fieldsCodec[T any]() (*codec[T], error) {
 		var zero T
 		*at, f.d = zero, d
 		run(fieldsDecode, src)
+		if d.err != nil {
+			f.failed(visit, unsafe.Pointer(at), reflect.TypeFor[T]())
+		}
 		return *at, f.buf
 	}
 	return &codec[T]{

@@ -15,6 +15,12 @@ func (s span) contains(other span) bool {
 	return s.at <= other.at && other.at+other.size <= s.at+s.size
 }
 
+// listedField is a field that a method Fields lists.
+type listedField struct {
+	span
+	t reflect.Type
+}
+
 // examineFields calls a type's method Fields on the zero value, to check that it lists
 // every field. inside has the types around it.
 func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type, inside []reflect.Type) (f *Fields, name string, err error) {
@@ -23,8 +29,7 @@ func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type, inside []re
 			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
 		}
 	}()
-	f = &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, inside: append(slices.Clip(inside), t), listed: make(map[span]bool)}
-	visit.Fields(f)
+	f = examine(visit, at, t, inside)
 	missing := f.missing(t, f.value.at, "")
 	switch {
 	case f.err != nil:
@@ -40,11 +45,28 @@ func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type, inside []re
 	return f, t.String() + "{" + strings.Join(f.names, ",") + "}", nil
 }
 
+func examine(visit fielder, at unsafe.Pointer, t reflect.Type, inside []reflect.Type) *Fields {
+	f := &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, inside: append(slices.Clip(inside), t)}
+	visit.Fields(f)
+	return f
+}
+
+// failed notes which field of a value does not decode. The fields before it are decoded, so that the method lists the
+// same ones again.
+func (f *Fields) failed(visit fielder, at unsafe.Pointer, t reflect.Type) {
+	again := examine(visit, at, t, nil)
+	n := f.n - f.d.after
+	if f.d.after = 0; 0 < n && n <= len(again.listed) {
+		field := again.listed[n-1]
+		f.d.inside(strings.TrimPrefix(again.nameOf(field.span, field.t), rootOf(t)))
+	}
+}
+
 // form is the encoding of the listed fields.
 func (f *Fields) form() string { return "fields{" + strings.Join(f.names, ",") + "}" }
 
 // list records a listed field while the method is examined.
-func (f *Fields) list(field span, kind string, desc bool) {
+func (f *Fields) list(field span, t reflect.Type, kind string, desc bool) {
 	if desc {
 		kind = "desc " + kind
 	}
@@ -52,7 +74,7 @@ func (f *Fields) list(field span, kind string, desc bool) {
 	if !f.value.contains(field) {
 		f.err = fmt.Errorf("field %d (%s) is outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
 	}
-	f.listed[field] = true
+	f.listed = append(f.listed, listedField{field, t})
 }
 
 // listValue records a field of [Fields.Value] while the method is examined.
@@ -72,7 +94,7 @@ func (f *Fields) listValue(p any, desc bool) {
 	if f.noOrder == nil {
 		f.noOrder = b.noOrder
 	}
-	f.list(field, l.form, desc)
+	f.list(field, v.Type().Elem(), l.form, desc)
 }
 
 // nameOf returns the path of a field of a type, for messages.
@@ -114,7 +136,7 @@ func (f *Fields) skip(p any) {
 // fields and fields without size need not be listed.
 func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
 	whole := span{at, t.Size()}
-	if whole.size == 0 || f.listed[whole] || slices.ContainsFunc(f.skipped, func(s span) bool { return s.contains(whole) }) {
+	if whole.size == 0 || slices.ContainsFunc(f.listed, func(l listedField) bool { return l.span == whole }) || slices.ContainsFunc(f.skipped, func(s span) bool { return s.contains(whole) }) {
 		return nil
 	}
 	var all []string
@@ -155,8 +177,8 @@ func (f *Fields) embeddedHint(t reflect.Type) string {
 			continue
 		}
 		whole, inside := span{f.value.at + field.Offset, field.Type.Size()}, true
-		for listed := range f.listed {
-			inside = inside && whole.contains(listed)
+		for _, l := range f.listed {
+			inside = inside && whole.contains(l.span)
 		}
 		if inside {
 			return fmt.Sprintf("the method belongs to the embedded %s, so give %s its own; ", field.Type, t)

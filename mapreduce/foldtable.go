@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/quernmr/quern/shuffle"
@@ -100,7 +101,7 @@ func (f *foldTable[K, V]) flush() {
 		if f.route != nil {
 			var err error
 			if k, err = read(f.key, f.view, key); err != nil {
-				f.t.fail(err)
+				f.t.fail(fmt.Errorf("partition %s: %w", keyBytes(key), err))
 				break
 			}
 		}

@@ -23,6 +23,9 @@ type groups struct {
 	n       int64
 	err     error
 
+	keyText func(key []byte) (string, error) // prints the key of a group
+	doing   string                           // with the group, before its key in errors
+
 	meter   *mrruntime.Groups              // nil: groups are not measured
 	skipper groupSkipper                   // nil: no group is skipped
 	text    func(key, value []byte) string // of a skipped record
@@ -39,8 +42,8 @@ type groupSkipper interface {
 // measuredRecords is the input of a real reduce.
 type measuredRecords interface{ Groups() *mrruntime.Groups }
 
-// measure measures the groups, and prints their keys with text.
-func (g *groups) measure(text func(key []byte) (string, error)) {
+// measure measures the groups.
+func (g *groups) measure() {
 	in, ok := g.in.(measuredRecords)
 	if !ok {
 		return
@@ -51,25 +54,41 @@ func (g *groups) measure(text func(key []byte) (string, error)) {
 			return nil
 		}
 		return g.key
-	}, text)
-	g.meter.Locate(func() string { return g.where(text) })
+	}, g.keyText)
+	g.meter.Locate(g.where)
 }
 
 // where names the key of the group that the code is in, for errors; "" if there is none.
-func (g *groups) where(text func(key []byte) (string, error)) (key string) {
+func (g *groups) where() (key string) {
 	if !g.within {
 		return ""
 	}
 	defer func() {
 		if recover() != nil { // the job's own text of the key
-			key = fmt.Sprintf("the key with bytes %q", wire.Truncate(string(g.key), wire.MaxHotKey))
+			key = g.doing + keyBytes(g.key)
 		}
 	}()
-	printed, err := text(g.key)
+	printed, err := g.keyText(g.key)
 	if err != nil {
 		panic(err)
 	}
-	return fmt.Sprintf("key %q", wire.Truncate(printed, maxKeyText))
+	return fmt.Sprintf("%skey %q", g.doing, wire.Truncate(printed, maxKeyText))
+}
+
+// keyBytes names a key that cannot be printed.
+func keyBytes(key []byte) string {
+	return fmt.Sprintf("the key with bytes %q", wire.Truncate(string(key), wire.MaxHotKey))
+}
+
+// located adds the key of the group that the code is in to an error.
+func (g *groups) located(err error) error {
+	if err == nil {
+		return nil
+	}
+	if where := g.where(); where != "" {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return err
 }
 
 // maxKeyText limits a key in an error, in bytes.
@@ -109,7 +128,7 @@ func (g *groups) enterNext() bool {
 	if g.prefix != nil {
 		size, err := g.prefix(key)
 		if err != nil {
-			g.err = err
+			g.err = fmt.Errorf("%s%s: %w", g.doing, keyBytes(key), err)
 			return false
 		}
 		key = key[:size]
@@ -186,6 +205,9 @@ func (v *values) current(group int64) bool {
 	return v.group == group
 }
 
+// fail fails the task because of a record of the current group.
+func (v *values) fail(err error) { v.t.fail(v.g.located(err)) }
+
 // each calls take for the remaining records of a group until take returns false.
 func (v *values) each(group int64, take func() bool) {
 	if !v.current(group) {
@@ -214,7 +236,7 @@ func valuesOf[V any](v *values, c *codec[V]) func() iter.Seq[V] {
 		v.each(group, func() bool {
 			val, err := read(c, d, v.g.in.Value())
 			if err != nil {
-				v.t.fail(err)
+				v.fail(err)
 				return false
 			}
 			return yield(val)

@@ -231,7 +231,7 @@ func binaryInput[K, V any](spec *inputSpec, keyCodec *Codec[K], valueCodec *Code
 				for kb, vb := range in.Binary() {
 					rec, err := readPair(key, value, kd, vd, kb, vb)
 					if err != nil {
-						t.fail(err)
+						t.fail(errorAt(in, err))
 						return
 					}
 					if !yield(rec) {

@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	mrruntime "github.com/quernmr/quern/runtime"
@@ -151,7 +152,7 @@ func (j *joined) next(side byte) bool {
 	for j.g.next() {
 		rest := j.g.rest()
 		if len(rest) != 1 || rest[0] > rightSide {
-			j.t.fail(errInvalid)
+			j.fail(fmt.Errorf("the key's last byte, the side of the join: %w", errInvalid))
 			return false
 		}
 		switch {
@@ -185,7 +186,7 @@ func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq
 		for j.next(side) {
 			v, err := read(c, d, j.g.in.Value())
 			if err != nil {
-				j.t.fail(err)
+				j.fail(err)
 				return
 			}
 			if !yield(v) || !j.current(group) {
@@ -217,7 +218,7 @@ func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(
 			for run.more {
 				side, ok := run.currentSide()
 				if !ok {
-					return errInvalid
+					return fmt.Errorf("combine the values of %s: the last byte, the side of the join: %w", keyBytes(in.Key()), errInvalid)
 				}
 				run.side, run.first, run.ended = side, true, false
 				if err := sides[side](rt, run, emit); err != nil {
@@ -274,9 +275,6 @@ func (r *sideRun) Next() bool {
 	r.ended = true
 	return false
 }
-
-// Locate sets the place of a panic; see locate.
-func (r *sideRun) Locate(where func() string) { locate(r.in, where) }
 
 func (r *sideRun) Key() []byte   { return r.in.Key() }
 func (r *sideRun) Value() []byte { return r.in.Value() }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 	"unsafe"
 )
@@ -159,14 +160,13 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		p := &l.parts[i]
 		at := unsafe.Add(at, p.offset)
 		if len(src) < p.size {
-			d.fail(errTruncated)
-			return nil
+			return l.failed(d, i, errTruncated)
 		}
 		switch p.kind {
 		case partString:
 			var content []byte
 			if content, src = d.unescape(src); d.err != nil {
-				return nil
+				return l.failed(d, i, d.err)
 			}
 			*(*string)(at) = d.string(content)
 		case partInt64:
@@ -180,14 +180,12 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		case partFloat64:
 			n := unorderFloat64(binary.BigEndian.Uint64(src))
 			if *(*uint64)(at) = n; float64bits(*(*float64)(at)) != n {
-				d.fail(errInvalid) // another NaN
-				return nil
+				return l.failed(d, i, errInvalid) // another NaN
 			}
 		case partFloat32:
 			n := unorderFloat32(binary.BigEndian.Uint32(src))
 			if *(*uint32)(at) = n; float32bits(*(*float32)(at)) != n {
-				d.fail(errInvalid) // another NaN
-				return nil
+				return l.failed(d, i, errInvalid) // another NaN
 			}
 		case partInt32:
 			*(*uint32)(at) = binary.BigEndian.Uint32(src) ^ sign32
@@ -203,17 +201,32 @@ func (l *layout) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 			*(*uint8)(at) = src[0]
 		case partBool:
 			if *(*bool)(at) = src[0] == 1; src[0] > 1 {
-				d.fail(errInvalid)
-				return nil
+				return l.failed(d, i, errInvalid)
 			}
 		default:
 			if src = p.get(d, src, at); d.err != nil {
-				return nil
+				return l.failed(d, i, d.err)
 			}
 		}
 		src = src[p.size:]
 	}
 	return src
+}
+
+// failed notes which part does not decode.
+func (l *layout) failed(d *decoder, i int, err error) []byte {
+	d.fail(err)
+	if m := l.parts[i].member; m != nil {
+		d.inside("." + m.name)
+	}
+	return nil
+}
+
+// failed notes which element does not decode.
+func (p *part) failed(d *decoder, i int) {
+	if d.err != nil {
+		d.inside("[" + strconv.Itoa(i) + "]")
+	}
 }
 
 // get decodes a part that is not scalar.
@@ -247,6 +260,7 @@ func (p *part) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 	case partArray:
 		for i := 0; i < p.n && d.err == nil; i++ {
 			src = p.elem.get(d, src, unsafe.Add(at, uintptr(i)*p.stride))
+			p.failed(d, i)
 		}
 	case partSlice:
 		return p.getSlice(d, src, at)
@@ -254,7 +268,11 @@ func (p *part) get(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		return p.getMap(d, src, at)
 	case partFields:
 		p.fields.d = d
-		return p.visit(fieldsDecode, src, at).buf
+		rest := p.visit(fieldsDecode, src, at).buf
+		if d.err != nil {
+			p.fields.failed(reflect.NewAt(p.t, at).Interface().(fielder), at, p.t)
+		}
+		return rest
 	}
 	return src
 }
@@ -290,11 +308,11 @@ func (p *part) getSlice(d *decoder, src []byte, at unsafe.Pointer) []byte {
 			s.Grow(1)
 			data, room = s.UnsafePointer(), s.Cap()
 		}
-		src = p.elem.get(d, src, unsafe.Add(data, uintptr(n)*p.stride))
-		n++
-		if d.err == nil {
+		if src = p.elem.get(d, src, unsafe.Add(data, uintptr(n)*p.stride)); d.err == nil {
 			more, src = decodeBool(d, src)
 		}
+		p.failed(d, n)
+		n++
 	}
 	s.SetLen(n)
 	return src
@@ -326,10 +344,12 @@ func (p *part) getMap(d *decoder, src []byte, at unsafe.Pointer) []byte {
 		s.key.SetZero()
 		s.value.SetZero()
 		rest := p.key.get(d, src, s.key.Addr().UnsafePointer())
-		if d.err == nil {
-			rest = p.elem.get(d, rest, s.value.Addr().UnsafePointer())
-		}
 		if d.err != nil {
+			d.inside("[key]")
+			return nil
+		}
+		if rest = p.elem.get(d, rest, s.value.Addr().UnsafePointer()); d.err != nil {
+			d.inside("[]")
 			return nil
 		}
 		entry := src[:len(src)-len(rest)]

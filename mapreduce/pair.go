@@ -60,8 +60,10 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 		},
 		decode: func(d *decoder, src []byte) (v Pair[A, B]) {
 			v.A, src = a.decodeNested(d, src)
-			if d.err == nil {
-				v.B = b.decode(d, src)
+			if d.err != nil {
+				d.inside(".A")
+			} else if v.B = b.decode(d, src); d.err != nil {
+				d.inside(".B")
 			}
 			return v
 		},
@@ -70,8 +72,10 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 		},
 		decodeNested: func(d *decoder, src []byte) (v Pair[A, B], rest []byte) {
 			v.A, rest = a.decodeNested(d, src)
-			if d.err == nil {
-				v.B, rest = b.decodeNested(d, rest)
+			if d.err != nil {
+				d.inside(".A")
+			} else if v.B, rest = b.decodeNested(d, rest); d.err != nil {
+				d.inside(".B")
 			}
 			return v, rest
 		},

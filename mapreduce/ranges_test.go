@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	mrruntime "github.com/quernmr/quern/runtime"
 )
 
 // TestRulesOfRanges: a second range over records, values or groups fails the attempt.
@@ -152,9 +154,9 @@ func TestLateValuesOfCombiner(t *testing.T) {
 		return nil
 	})
 	value := must(p.value).append(nil, 1)
-	combine := p.groupCombiner(&Task{}, must(p.key), nil)
+	combine := p.groupCombiner(&Task{}, must(p.key), &groups{})
 	for _, key := range []string{"a", "b"} {
-		err := combine(nil, &fakeRecords{all: []record{{[]byte(key), value}}}, nil)
+		err := combine(&mrruntime.Task{}, &fakeRecords{all: []record{{[]byte(key), value}}}, nil)
 		if want := key == "b"; errors.Is(err, errRangeLate) != want || !want && err != nil {
 			t.Errorf("the group of %s: %v", key, err)
 		}

@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 )
@@ -50,7 +51,7 @@ func (x *reduction[KO, VO]) each(vals *values, f func() error) error {
 		x.t.open = false
 		vals.end()
 		if err != nil {
-			return err
+			return x.g.located(err)
 		}
 	}
 	return nil
@@ -92,7 +93,7 @@ func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq
 			for x.t.err == nil && x.g.nextGroup() {
 				k, err := read(key, kd, x.g.key)
 				if err != nil {
-					x.t.fail(err)
+					v.fail(err)
 					return
 				}
 				if !yield(k, vals()) {
@@ -103,7 +104,7 @@ func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq
 			ended = true
 		}
 		defer v.end()
-		return x.t.call(func() error { return f(x.t, all, x.emit) })
+		return x.g.located(x.t.call(func() error { return f(x.t, all, x.emit) }))
 	})
 }
 
@@ -130,12 +131,12 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 			v.each(n, func() bool {
 				s, err := read(second, sd, x.g.rest())
 				if err != nil {
-					x.t.fail(err)
+					v.fail(fmt.Errorf("second part of the key: %w", err))
 					return false
 				}
 				val, err := read(value, vd, x.g.in.Value())
 				if err != nil {
-					x.t.fail(err)
+					v.fail(err)
 					return false
 				}
 				return yield(s, val)
@@ -188,11 +189,11 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 		return foldGroups(x.t, x.g, folding(value, f), func(kb, vb []byte) error {
 			k, err := read(key, kd, kb)
 			if err != nil {
-				return err
+				return x.g.located(err)
 			}
 			v, err := read(value, vd, vb)
 			if err != nil {
-				return err
+				return x.g.located(err)
 			}
 			x.t.open = true
 			x.emit(k, v)

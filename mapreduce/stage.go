@@ -2,7 +2,6 @@ package mapreduce
 
 import (
 	"errors"
-	"fmt"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
@@ -71,12 +70,11 @@ func (s *reduced[KO, VO]) reduces() bool { return true }
 
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
-		x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(s.result.key), value: must(s.result.value)}
+		x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in, keyText: s.groupText()}, key: must(s.result.key), value: must(s.result.value)}
 		if skipper, ok := in.(groupSkipper); ok {
 			x.g.skipper, x.g.text = skipper, s.recordText()
 		}
-		text := s.groupText()
-		x.g.measure(text)
+		x.g.measure()
 		defer x.t.replacePanic(&err)
 		if s.prefix != nil {
 			x.g.prefix = s.prefix()
@@ -84,13 +82,7 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 		if x.emit, err = newWriter(x.t, "", x.key, x.value); err != nil {
 			return err
 		}
-		err = s.run(x)
-		if err != nil {
-			if key := x.g.where(text); key != "" {
-				err = fmt.Errorf("%s: %w", key, err)
-			}
-		}
-		err = x.t.end(x.g.readErr, err)
+		err = x.t.end(x.g.readErr, s.run(x))
 		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n - x.g.skipped)
 		return err
 	}

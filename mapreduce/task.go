@@ -178,9 +178,8 @@ type Position struct {
 }
 
 // Position returns the place of the map's current record. It takes no time worth mention, and costs nothing if it
-// is not called. Not known are the places of records of [From] and [Stored], the offsets of whole files and of
-// records in the later parts of a .bz2 file, and the offset of a record of your own format that does not call
-// [Split.At]. A reduce has no position.
+// is not called. Not known are the offsets of records of [From] and [Stored], of whole files, of records in the later
+// parts of a .bz2 file, and of records of your own format that does not call [Split.At]. A reduce has no position.
 func (t *Task) Position() Position {
 	if t.in == nil {
 		return Position{Offset: -1}

@@ -22,7 +22,6 @@ func BinaryRecord(dst, key, value []byte) []byte { return shuffle.AppendRecord(d
 func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, _ int64) (bool, error) {
-			s.path = "" // for [Split.Where]
 			records, err := s.binaryRecords(c, in)
 			if err != nil {
 				return false, binaryError(c, s.recordMax, err)

@@ -63,11 +63,11 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
-			located := &locatedRecords{Records: in}
+			a.task.combining = nil
 			return protect(func() error {
 				a.task.pulse.beat()
-				return a.job.Combine(a.task, located, emit)
-			}, located.where)
+				return a.job.Combine(a.task, in, emit)
+			}, a.task.whereCombining)
 		}
 	}
 	collector, err := shuffle.NewCollector(config)
@@ -96,20 +96,14 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	return a.keepSkipped()
 }
 
-// locatedRecords are the records of a combiner, which says where its code is.
-type locatedRecords struct {
-	Records
-	place func() string // nil: not known
-}
+// Combining sets a function that says what the combiner is doing, for the message of a panic.
+func (t *Task) Combining(where func() string) { t.combining = where }
 
-// Locate sets a function that says what the combiner is doing, for the message of a panic.
-func (r *locatedRecords) Locate(place func() string) { r.place = place }
-
-func (r *locatedRecords) where() string {
-	if r.place == nil {
+func (t *Task) whereCombining() string {
+	if t.combining == nil {
 		return ""
 	}
-	return r.place()
+	return t.combining()
 }
 
 func (a *attempt) countInput(split *Split) {

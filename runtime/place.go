@@ -11,7 +11,7 @@ import (
 const maxCounted = 256 << 20
 
 // Where returns the file and offset of the current record, for messages, and its line if the file has lines, and only
-// a few before the split. It returns "" if there is no record, and for binary files, which users do not see.
+// a few before the split. It returns "" if there is no record.
 func (s *Split) Where() string {
 	switch {
 	case s.path == "":

@@ -73,8 +73,8 @@ func checkTypes(f dfs.FS, dir, want string) error {
 func typesText(types string) string { return strings.ReplaceAll(types, "\t", " and ") }
 
 // Stored calls each for the records of the main output in a directory, which a job has written in the
-// binary format. Key and value are valid until each returns. It stops if each returns false.
-func Stored(ctx context.Context, f dfs.FS, dir, types string, each func(key, value []byte) bool) error {
+// binary format. Key and value are valid until each returns. It stops if each returns false or an error.
+func Stored(ctx context.Context, f dfs.FS, dir, types string, each func(key, value []byte) (more bool, err error)) error {
 	in := &wire.InputPlan{Format: formatBinary, Types: types}
 	infos, err := filesOf(f, dfs.Info{Name: dir, Dir: true}, selection{}, nil)
 	if err == nil {
@@ -92,7 +92,7 @@ func Stored(ctx context.Context, f dfs.FS, dir, types string, each func(key, val
 	return nil
 }
 
-func storedFile(ctx context.Context, f dfs.FS, info dfs.Info, each func(key, value []byte) bool) (more bool, err error) {
+func storedFile(ctx context.Context, f dfs.FS, info dfs.Info, each func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	if info.Size == 0 {
 		return true, nil
 	}
@@ -107,7 +107,9 @@ func storedFile(ctx context.Context, f dfs.FS, info dfs.Info, each func(key, val
 		return false, fmt.Errorf("read %s: %w", info.Name, binaryError(c, math.MaxInt32, err))
 	}
 	for records.Next() {
-		if !each(records.Key(), records.Value()) {
+		if more, err := each(records.Key(), records.Value()); err != nil {
+			return false, fmt.Errorf("read %s: %w", info.Name, err)
+		} else if !more {
 			return false, nil
 		}
 	}

@@ -50,6 +50,8 @@ type Task struct {
 	shared  string // the job's directory on the same disk, for copies that all attempts use
 	outputs *outputs
 	cancel  context.CancelCauseFunc // of Ctx; nil: the attempt cannot be cancelled
+
+	combining func() string // as in Combining; nil: not known
 }
 
 type counterName struct{ group, name string }
