@@ -52,7 +52,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop fs -help ls cat", 0, "Usage: hadoop fs -ls [-C]…list files…Usage: hadoop fs -cat", ""},
 		{"hadoop fs -usage -rm", 0, "Usage: hadoop fs -rm [-f]", ""},
 		{"hadoop fs -help", 0, "Usage: hadoop fs COMMAND…-ls", ""},
-		{"hadoop fs -help setrep", 255, "", "-setrep: hadoop fs does not have this command of Hadoop"},
+		{"hadoop fs -help getfacl", 255, "", "-getfacl: hadoop fs does not have this command of Hadoop"},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
 		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: open …/none.xml"},
