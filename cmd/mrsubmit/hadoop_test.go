@@ -95,6 +95,10 @@ func TestHadoopPrograms(t *testing.T) {
 	if code != 0 {
 		t.Errorf("a jar with Streaming's main class: exit code %d: %s", code, stderr)
 	}
+	code, _, stderr = answered(t, nil, "mapred", "streaming", "-fs", "local", "-D", "fs.default.name=hdfs://x:1", "-input", "in", "-output", "out3", "-mapper", "printenv fs_defaultFS", "-reducer", "NONE")
+	if got, err := os.ReadFile("out3/part-00000"); code != 0 || err != nil || string(got) != "file:///\t\n" {
+		t.Errorf("-fs: exit code %d, the commands see %q, %v: %s", code, got, err, stderr)
+	}
 }
 
 // TestHadoopLogs: the logs of more attempts are saved than the job tracker serves histories at a time.

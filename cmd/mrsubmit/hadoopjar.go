@@ -149,6 +149,9 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 	if err := f.accept(command, url); err != nil {
 		return err
 	}
+	if g.FS() != "" || url != "" && g.Property("fs.defaultFS") == "" { // the commands see it, as in Hadoop
+		command.Job.SetDefaultFS(cmp.Or(strings.TrimSuffix(url, "/"), "file:///"))
+	}
 	f.hadoop = r
 	return t.runStreaming(ctx, f, command)
 }
