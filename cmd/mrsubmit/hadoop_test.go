@@ -3,6 +3,9 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/hadooplog"
+	"github.com/quernmr/quern/wire"
 )
 
 // answered runs a program of Hadoop without a cluster.
@@ -116,6 +121,45 @@ func TestHadoopLogs(t *testing.T) {
 	saved, err := filepath.Glob("logs/userlogs/application_*/attempt_*/stderr")
 	if code != 1 || err != nil || len(saved) < 6 || strings.Contains(stderr, "are not saved") {
 		t.Errorf("exit code %d, saved %v, %v: %s", code, saved, err, stderr)
+	}
+}
+
+// fakeFailures has attempts with logs of the same size.
+type fakeFailures struct{ size int }
+
+func (fakeFailures) failed(context.Context, wire.JobID) ([]hadooplog.Attempt, error) { return nil, nil }
+
+func (f fakeFailures) read(context.Context, wire.AttemptID, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(strings.Repeat("x", f.size))), nil
+}
+
+// TestHadoopLogsBound: logs are saved up to a bound, in which small ones count as blocks of a disk. What is left out is named.
+func TestHadoopLogsBound(t *testing.T) {
+	for _, c := range []struct {
+		size, attempts, saved int
+		want                  string
+	}{
+		{1, 9, 9, ""},
+		{1, 10, 9, "the logs of 1 failed attempt are not saved in DIR: those of the first 9 have 100.0 KiB\n"},
+		{20 << 10, 9, 3, "the logs of 6 failed attempts are not saved in DIR: those of the first 3 have 100.0 KiB\n"},
+	} {
+		dir := t.TempDir()
+		var messages bytes.Buffer
+		tool := &tool{stderr: &messages, getenv: func(string) string { return dir }}
+		r := &hadoopRun{tool: tool, log: tool.hadoopLog()}
+		var attempts []hadooplog.Attempt
+		for i := range c.attempts {
+			id, err := wire.ParseAttemptID(fmt.Sprintf("attempt_7_0001_m_%06d_1000", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempts = append(attempts, hadooplog.Attempt{ID: id, Error: "boom"})
+		}
+		r.saveLogs(t.Context(), attempts, fakeFailures{c.size}, 100<<10)
+		saved, err := filepath.Glob(dir + "/userlogs/application_7_0001/attempt_*/stderr")
+		if text := strings.ReplaceAll(messages.String(), dir, "DIR"); err != nil || len(saved) != c.saved || !strings.HasSuffix(text, c.want) || c.want == "" && text != "" {
+			t.Errorf("%d attempts with %d bytes: saved %d, %v: %q", c.attempts, c.size, len(saved), err, text)
+		}
 	}
 }
 

@@ -201,7 +201,7 @@ func (r *hadoopRun) run(ctx context.Context, cfg client.Config, sub *wire.Submis
 		r.log.Submitted(ended[0].ID)
 		return nil
 	case ended[0].State != wire.Succeeded:
-		r.saveLogs(ctx, job.Failed(), from)
+		r.saveLogs(ctx, job.Failed(), from, savedTotal)
 		return errReported
 	}
 	r.log.Write("INFO", hadooplog.StreamingLogger, "Output directory: "+cmp.Or(sub.Plan.Jobs[0].Output, "none"))
