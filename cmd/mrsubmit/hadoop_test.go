@@ -244,7 +244,7 @@ func TestHadoopQueries(t *testing.T) {
 		{"yarn application -status application_7_0002", 0, "Application Report : \n\tApplication-Id : application_7_0002\n\tApplication-Name : so?rt\n…State : RUNNING\n\tFinal-State : UNDEFINED\n", ""},
 		{"yarn application -status application_1_0001", 255, "Application with id 'application_1_0001' doesn't exist in RM.\n", ""},
 		{"yarn app -kill application_7_0001 application_7_0004", 0, "Application application_7_0001 has already finished \nKilling application application_7_0004\n", ""},
-		{"yarn logs -applicationId application_7_0001 -log_files stderr", 1, "Container: attempt_7_0001_m_000000_1000 on t1\n====…LogType:stderr\nLogLength:62\nLogContents:\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail \nEnd of LogType:stderr\n", "the address of tracker t2 is not known"},
+		{"yarn logs -applicationId application_7_0001 -log_files stderr", 1, "Container: attempt_7_0001_m_000000_1000 on t1\nLogAggregationType: AGGREGATED\n====…LogType:stderr\nLogLastModifiedTime:…LogLength:62\nLogContents:\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail \nEnd of LogType:stderr\n", "the address of tracker t2 is not known"},
 	} {
 		args := strings.Fields(c.args)
 		var out, messages bytes.Buffer
