@@ -167,6 +167,23 @@ func Counter(counters wire.Counters, group, name string) int64 {
 	return 0
 }
 
+// Node is a task tracker, as YARN describes a node.
+type Node struct {
+	ID, State, Addr string
+	Containers      int
+}
+
+// Nodes writes the table of yarn node -list.
+func Nodes(w io.Writer, nodes []Node) error {
+	const form = "%16s\t%15s\t%17s\t%28v\n"
+	fmt.Fprintf(w, "Total Nodes:%d\n", len(nodes))
+	_, err := fmt.Fprintf(w, form, "Node-Id", "Node-State", "Node-Http-Address", "Number-of-Running-Containers")
+	for _, n := range nodes {
+		_, err = fmt.Fprintf(w, form, client.OneLine(n.ID), n.State, client.OneLine(n.Addr), n.Containers)
+	}
+	return err
+}
+
 // LogFile is a log of an attempt, which stands for a container.
 type LogFile struct {
 	Attempt, Tracker, Name string
