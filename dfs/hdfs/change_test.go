@@ -17,12 +17,13 @@ func TestAppend(t *testing.T) {
 		size  int // of what is appended
 		abort bool
 		kept  int // bytes of it that stay
+		left  int // blocks that are abandoned
 	}{
 		"no failure":       {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, kept: block + 5},
-		"node fails":       {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 400 << 10, from: 3}, size: block + 5, kept: block + 5},
+		"node fails":       {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 400 << 10, from: 3}, size: block + 5, kept: block + 5, left: 1},
 		"nothing appended": {hdfs: &fakeHDFS{nodes: 3}},
-		"aborted":          {hdfs: &fakeHDFS{nodes: 3}, size: 5, abort: true},
-		"aborted later":    {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, abort: true, kept: block},
+		"aborted":          {hdfs: &fakeHDFS{nodes: 3}, size: 5, abort: true, left: 1},
+		"aborted later":    {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, abort: true, kept: block, left: 1},
 		"aborted at once":  {hdfs: &fakeHDFS{nodes: 3}, abort: true},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -59,6 +60,9 @@ func TestAppend(t *testing.T) {
 			}
 			if got, want := h.content(t), slices.Concat(before, more[:c.kept]); !bytes.Equal(got, want) {
 				t.Errorf("the file has %d bytes in blocks %v, want %d", len(got), h.blocks, len(want))
+			}
+			if n := h.count("abandonBlock"); n != c.left {
+				t.Errorf("%d blocks are abandoned, want %d", n, c.left)
 			}
 			if n := h.count("complete"); n != 2 || h.count("delete") > 0 {
 				t.Errorf("%d requests to complete the file, %d to remove it", n, h.count("delete"))

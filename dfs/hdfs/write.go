@@ -355,13 +355,12 @@ func (w *writer) discard() error {
 		_ = w.out.Close()
 		w.out = nil
 	}
-	if w.appending && unfinished {
-		if err := w.abandon(); err != nil {
-			return err
-		}
-	}
 	if w.appending {
-		return w.complete()
+		var err error
+		if unfinished {
+			err = w.abandon()
+		}
+		return errors.Join(err, w.complete())
 	}
 	_, err := w.cluster.remove(w.path, false)
 	return err
