@@ -22,7 +22,8 @@
 //	A1  Nothing is written outside the directory. Links are made last, so no member is written through one, and
 //	    all files are made below an [os.Root].
 //	A2  All entries together have at most [Limits.Entries] files, directories and links, and [Limits.Bytes] bytes,
-//	    whatever sizes the archive claims.
+//	    whatever sizes the archive claims. So has the directory of a zip file, which is kept in memory: a KiB for
+//	    each entry of the limit at most.
 //	A3  An archive is unpacked completely, or the directory is removed. Checksums are compared. A tar file that
 //	    is not compressed must have the blocks of zeros that end it, because nothing else shows that it was cut.
 //	A4  Files are read-only, with the archive's permission to execute: several attempts read the same copy.

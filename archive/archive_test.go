@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -241,6 +242,59 @@ func TestDamaged(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sparse is a file of zeros that ends with some bytes.
+type sparse struct {
+	size int64
+	end  []byte
+}
+
+func (s sparse) ReadAt(p []byte, off int64) (n int, err error) {
+	clear(p)
+	begin := s.size - int64(len(s.end))
+	if n = int(min(int64(len(p)), s.size-off)); n < len(p) {
+		err = io.EOF
+	}
+	if from := max(off, begin); from < off+int64(n) {
+		copy(p[from-off:n], s.end[from-begin:])
+	}
+	return n, err
+}
+
+// TestManyMembers: a zip file with more members than may be unpacked takes no memory for all of them, nor one that claims
+// so many. Those of the limit are unpacked, also if their signatures are cut by a read.
+func TestManyMembers(t *testing.T) {
+	limits := Limits{Bytes: 1 << 20, Entries: 1000}
+	var members []member
+	for i := range 200_000 {
+		members = append(members, member{name: strings.Repeat("x", i%7+1) + "/"}) // few directories
+	}
+	for n, refused := range map[int]bool{1000: false, 3000: true, 200_000: true} {
+		data := zipOf(t, members[:n]...)
+		membound.Bound{Free: 6 << 20}.Check(t, 0, func() {
+			dir := filepath.Join(t.TempDir(), "d")
+			if err := unpack("x.zip", data, dir, limits); errors.Is(err, ErrRefused) != refused || !refused && err != nil {
+				t.Errorf("%d members: %v", n, err)
+			}
+		})
+	}
+	const size = 16 << 30
+	claim := func(members uint64) []byte {
+		le := binary.LittleEndian
+		end := le.AppendUint64([]byte("PK\x06\x06"), 44)
+		end = append(end, make([]byte, 12)...)
+		end = le.AppendUint64(le.AppendUint64(end, members), members)
+		end = le.AppendUint64(le.AppendUint64(end, 0), size-98)
+		end = le.AppendUint32(le.AppendUint64(append(end, "PK\x06\x07\x00\x00\x00\x00"...), size-98), 1)
+		return append(end, "PK\x05\x06\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00"...)
+	}
+	membound.Bound{Free: 1 << 20}.Check(t, 0, func() {
+		err := Unpack(t.Context(), "x.zip", sparse{size, claim(500_000_000)}, size, filepath.Join(t.TempDir(), "d"), limits)
+		if !errors.Is(err, ErrRefused) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestCancelled(t *testing.T) {

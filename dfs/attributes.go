@@ -29,6 +29,9 @@ type Usage struct {
 	SnapshotBytes, SnapshotStored, SnapshotFiles, SnapshotDirectories int64
 }
 
+// Space is the space of a file system, in bytes of replicas. Other data can use some, too.
+type Space struct{ Capacity, Used, Free int64 }
+
 // Attributed is implemented by file systems with owners and permissions.
 type Attributed interface {
 	FS

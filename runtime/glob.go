@@ -227,6 +227,15 @@ func translate(element string) (*regexp.Regexp, error) {
 	return regexp.Compile(`(?s)\A(?:` + t.re.String() + `)\z`)
 }
 
+// MatchName returns a function that reports whether a name matches a pattern without slashes.
+func MatchName(pattern string) (func(name string) bool, error) {
+	re, err := translate(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return re.MatchString, nil
+}
+
 type translation struct {
 	re    strings.Builder
 	rest  string // of the element

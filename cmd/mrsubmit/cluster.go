@@ -26,13 +26,13 @@ func clusterCommands() []command {
 			examples: []string{"cluster scheduler", "cluster scheduler flex -metric max-tardiness -delay dynamic"}},
 		{name: "cluster drain", synopsis: "[-wait] [-json] TRACKER", summary: "take a task tracker out of service without loss", help: drainHelp,
 			query: (*query).drain, flags: drainFlags, min: 1, max: 1, words: trackers, examples: []string{"cluster drain -wait tt3"}},
-		{name: "cluster undrain", synopsis: "TRACKER", summary: "give work to a drained task tracker again", help: undrainHelp,
+		{name: "cluster undrain", synopsis: "[-json] TRACKER", summary: "give work to a drained task tracker again", help: undrainHelp,
 			query: (*query).undrain, min: 1, max: 1, words: trackers, examples: []string{"cluster undrain tt3"}},
 		{name: "cluster exclude", synopsis: "[-reason TEXT] [-for DURATION] [-json] TRACKER", summary: "give a task tracker no new work", help: excludeHelp,
 			query: (*query).exclude, flags: excludeFlags, min: 1, max: 1, words: trackers, examples: []string{"cluster exclude -reason 'disk errors' -for 90m tt3"}},
-		{name: "cluster readmit", synopsis: "TRACKER", summary: "end the exclusion of a task tracker", help: readmitHelp,
+		{name: "cluster readmit", synopsis: "[-json] TRACKER", summary: "end the exclusion of a task tracker", help: readmitHelp,
 			query: (*query).readmit, min: 1, max: 1, words: trackers, examples: []string{"cluster readmit tt3"}},
-		{name: "cluster remove", synopsis: "ID", summary: "remove the vote of a job tracker that will not come back",
+		{name: "cluster remove", synopsis: "[-json] ID", summary: "remove the vote of a job tracker that will not come back",
 			query: (*query).removeVoter, min: 1, max: 1, words: []candidate{ofVoters}, examples: []string{"cluster remove jt2"}},
 		{name: "cluster certs", synopsis: "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-metrics NAME,…] [-days DAYS] [DIR]", summary: "make or renew the certificates of a cluster", help: certsHelp,
 			run: (*tool).certs, words: []candidate{ofFiles}, examples: []string{"cluster certs -jobtracker jt1,jt2,jt3 -tasktracker tt1,tt2 -client ann ./certs"}},
@@ -284,7 +284,18 @@ func countText(n int, noun string) string {
 }
 
 func (q *query) removeVoter(ctx context.Context) error {
-	return q.cluster.RemoveVoter(ctx, q.args[0])
+	if err := q.cluster.RemoveVoter(ctx, q.args[0]); err != nil {
+		return err
+	}
+	return q.printChanged("removed", q.args...)
+}
+
+// printChanged prints with -json what a command has changed, as kill does.
+func (q *query) printChanged(how string, names ...string) error {
+	if !q.json {
+		return nil
+	}
+	return q.printJSON(map[string][]string{how: append([]string{}, names...)})
 }
 
 // checkShared refuses local paths without -shared-local if task trackers are on several machines.

@@ -80,7 +80,10 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 }
 
 func (q *query) undrain(ctx context.Context) error {
-	return q.cluster.Drain(ctx, q.args[0], true)
+	if err := q.cluster.Drain(ctx, q.args[0], true); err != nil {
+		return err
+	}
+	return q.printChanged("undrained", q.args...)
 }
 
 // drainState describes the state of a drain.

@@ -61,9 +61,12 @@ func (q *query) readmit(ctx context.Context) error {
 	if err := q.cluster.Exclude(ctx, web.ExclusionRequest{Tracker: name, By: q.user(), Undo: true}); err != nil {
 		return err
 	}
-	result := "readmitted"
+	result, readmitted := "readmitted", q.args
 	if c.IsLeader && c.OperatorExclusion(name) == nil && c.LeaderExclusion(name) == nil {
-		result = "was not excluded; jobs that did not use it may use it again"
+		result, readmitted = "was not excluded; jobs that did not use it may use it again", nil
+	}
+	if q.json {
+		return q.printChanged("readmitted", readmitted...)
 	}
 	_, err = fmt.Fprintf(q.stdout, "%s %s\n", client.OneLine(name), result)
 	return err

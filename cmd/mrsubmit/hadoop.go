@@ -55,6 +55,10 @@ func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
 		return t.hadoopExit(word, t.mapredJob(ctx, args))
 	case word == "yarn application", word == "yarn app":
 		return t.hadoopExit(word, t.yarnApplication(ctx, args))
+	case word == "yarn node":
+		return t.hadoopExit(word, t.yarnNode(ctx, args))
+	case word == "hdfs getconf":
+		return t.hadoopExit(word, t.getConf(args))
 	case word == "yarn logs":
 		return t.hadoopExit(word, t.yarnLogs(ctx, args))
 	default:
@@ -67,6 +71,8 @@ const hadoopCommands = `  hadoop jar hadoop-streaming.jar, mapred streaming   ru
   hadoop fs, hdfs dfs                                 work with files
   mapred job -list, -status, -kill, -counter, -history
   yarn application -list, -status, -kill; yarn logs -applicationId
+  yarn node -list
+  hdfs getconf -confKey, -namenodes, -nnRpcAddresses
   hadoop version
 `
 

@@ -3,6 +3,9 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/cmd/internal/hadooplog"
+	"github.com/quernmr/quern/wire"
 )
 
 // answered runs a program of Hadoop without a cluster.
@@ -52,7 +57,7 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop fs -help ls cat", 0, "Usage: hadoop fs -ls [-C]…list files…Usage: hadoop fs -cat", ""},
 		{"hadoop fs -usage -rm", 0, "Usage: hadoop fs -rm [-f]", ""},
 		{"hadoop fs -help", 0, "Usage: hadoop fs COMMAND…-ls", ""},
-		{"hadoop fs -help setrep", 255, "", "-setrep: hadoop fs does not have this command of Hadoop"},
+		{"hadoop fs -help getfacl", 255, "", "-getfacl: hadoop fs does not have this command of Hadoop"},
 		{"hadoop fs -D", 255, "", usage},
 		{"hadoop fs -fs hdfs://n/dir -ls /", 255, "", "want a URL without a path"},
 		{"hadoop fs -conf none.xml -ls /", 1, "", "-conf: open …/none.xml"},
@@ -78,6 +83,9 @@ func TestHadoopPrograms(t *testing.T) {
 		{"mapred job -kill", 255, "", "-kill has 0 arguments, want 1"},
 		{"yarn application -list", 0, "Total number of applications (application-types: [], states: [SUBMITTED, ACCEPTED, RUNNING] and tags: []):0\n", ""},
 		{"yarn application -movetoqueue a", 255, "", "is not answered"},
+		{"yarn node -list", 0, "Total Nodes:0\n         Node-Id\t     Node-State\tNode-Http-Address\tNumber-of-Running-Containers\n", ""},
+		{"yarn node -status n", 255, "", "yarn node -status n is not answered: want -list"},
+		{"yarn node -list -states", 255, "", "option -states of yarn node -list is not supported, or needs a value"},
 		{"yarn logs -applicationId application_7_0001", 255, "Can not find the logs for the application: application_7_0001", ""},
 		{"yarn logs -applicationId job_7_0001", 255, "", "not an id of an application"},
 	} {
@@ -94,6 +102,10 @@ func TestHadoopPrograms(t *testing.T) {
 	code, _, stderr = answered(t, nil, "hadoop", "jar", "tools.jar", streamingClass, "-input", "in", "-output", "out2", "-mapper", "cat")
 	if code != 0 {
 		t.Errorf("a jar with Streaming's main class: exit code %d: %s", code, stderr)
+	}
+	code, _, stderr = answered(t, nil, "mapred", "streaming", "-fs", "local", "-D", "fs.default.name=hdfs://x:1", "-input", "in", "-output", "out3", "-mapper", "printenv fs_defaultFS", "-reducer", "NONE")
+	if got, err := os.ReadFile("out3/part-00000"); code != 0 || err != nil || string(got) != "file:///\t\n" {
+		t.Errorf("-fs: exit code %d, the commands see %q, %v: %s", code, got, err, stderr)
 	}
 }
 
@@ -112,6 +124,45 @@ func TestHadoopLogs(t *testing.T) {
 	saved, err := filepath.Glob("logs/userlogs/application_*/attempt_*/stderr")
 	if code != 1 || err != nil || len(saved) < 6 || strings.Contains(stderr, "are not saved") {
 		t.Errorf("exit code %d, saved %v, %v: %s", code, saved, err, stderr)
+	}
+}
+
+// fakeFailures has attempts with logs of the same size.
+type fakeFailures struct{ size int }
+
+func (fakeFailures) failed(context.Context, wire.JobID) ([]hadooplog.Attempt, error) { return nil, nil }
+
+func (f fakeFailures) read(context.Context, wire.AttemptID, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(strings.Repeat("x", f.size))), nil
+}
+
+// TestHadoopLogsBound: logs are saved up to a bound, in which small ones count as blocks of a disk. What is left out is named.
+func TestHadoopLogsBound(t *testing.T) {
+	for _, c := range []struct {
+		size, attempts, saved int
+		want                  string
+	}{
+		{1, 9, 9, ""},
+		{1, 10, 9, "the logs of 1 failed attempt are not saved in DIR: those of the first 9 have 100.0 KiB\n"},
+		{20 << 10, 9, 3, "the logs of 6 failed attempts are not saved in DIR: those of the first 3 have 100.0 KiB\n"},
+	} {
+		dir := t.TempDir()
+		var messages bytes.Buffer
+		tool := &tool{stderr: &messages, getenv: func(string) string { return dir }}
+		r := &hadoopRun{tool: tool, log: tool.hadoopLog()}
+		var attempts []hadooplog.Attempt
+		for i := range c.attempts {
+			id, err := wire.ParseAttemptID(fmt.Sprintf("attempt_7_0001_m_%06d_1000", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempts = append(attempts, hadooplog.Attempt{ID: id, Error: "boom"})
+		}
+		r.saveLogs(t.Context(), attempts, fakeFailures{c.size}, 100<<10)
+		saved, err := filepath.Glob(dir + "/userlogs/application_7_0001/attempt_*/stderr")
+		if text := strings.ReplaceAll(messages.String(), dir, "DIR"); err != nil || len(saved) != c.saved || !strings.HasSuffix(text, c.want) || c.want == "" && text != "" {
+			t.Errorf("%d attempts with %d bytes: saved %d, %v: %q", c.attempts, c.size, len(saved), err, text)
+		}
 	}
 }
 
@@ -166,6 +217,59 @@ func TestHadoopDefaultFS(t *testing.T) {
 	}
 }
 
+// TestGetConf compares hdfs getconf with the answers of Hadoop 3.4.2's GetConf to the same files.
+func TestGetConf(t *testing.T) {
+	dir := t.TempDir()
+	site := func(name string, pairs ...string) {
+		text := "<configuration>"
+		for i := 0; i < len(pairs); i += 2 {
+			text += "<property><name>" + pairs[i] + "</name><value>" + pairs[i+1] + "</value></property>"
+		}
+		write(t, filepath.Join(dir, name), text+"</configuration>")
+	}
+	for _, name := range []string{"one", "two", "none"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	site("one/core-site.xml", "fs.defaultFS", "hdfs://nn1:9000", "a.b", " x${c.d} ", "c.d", "y", "e", "")
+	site("two/core-site.xml", "fs.defaultFS", "hdfs://ns")
+	site("two/hdfs-site.xml", "dfs.nameservices", "ns", "dfs.ha.namenodes.ns", "n1,n2", "dfs.namenode.rpc-address.ns.n1", "h1:8020", "dfs.namenode.rpc-address.ns.n2", "h2:8021")
+	const incorrect = "Incorrect configuration: namenode address dfs.namenode.servicerpc-address.[] or dfs.namenode.rpc-address.[] is not configured.\n"
+	for _, c := range []struct {
+		conf, args     string
+		code           int
+		stdout, stderr string // stderr: the beginning
+	}{
+		{"one", "-confKey a.b", 0, "xy\n", ""},
+		{"one", "-confKey fs.defaultFS", 0, "hdfs://nn1:9000\n", ""},
+		{"none", "-confKey fs.defaultFS", 0, "file:///\n", ""},
+		{"one", "-confKey dfs.replication", 0, "3\n", ""},
+		{"one", "-D q=r -confKey q", 0, "r\n", ""},
+		{"one", "-confKey nosuch", 255, "", "Configuration nosuch is missing."},
+		{"one", "-confKey e", 255, "", "Configuration e is missing."},
+		{"one", "-confKey", 255, "", "usage: -confKey [key]\n"},
+		{"one", "-confKey a b", 255, "", "usage: -confKey [key]\n"},
+		{"one", "-namenodes", 0, "nn1\n", ""},
+		{"one", "-namenodes x", 255, "", "Did not expect argument: x\n"},
+		{"one", "-nnRpcAddresses", 0, "nn1:9000\n", ""},
+		{"two", "-namenodes", 0, "h1 h2\n", ""},
+		{"two", "-nnRpcAddresses", 0, "h1:8020\nh2:8021\n", ""},
+		{"none", "-namenodes", 255, "", incorrect},
+		{"none", "-nnRpcAddresses", 255, "", incorrect},
+		{"one", "", 255, "", "hdfs getconf: want -confKey KEY"},
+		{"one", "-journalNodes", 255, "", "hdfs getconf: -journalNodes is not answered"},
+	} {
+		t.Setenv("HADOOP_CONF_DIR", filepath.Join(dir, c.conf))
+		var out, messages bytes.Buffer
+		tool := &tool{stdout: &out, stderr: &messages, getenv: os.Getenv}
+		code := tool.hadoop(t.Context(), "hdfs", append([]string{"getconf"}, strings.Fields(c.args)...))
+		if stderr := messages.String(); code != c.code || out.String() != c.stdout || !strings.HasPrefix(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: getconf %s: exit code %d, %q, %q", c.conf, c.args, code, out.String(), stderr)
+		}
+	}
+}
+
 // TestHadoopQueries: what mapred and yarn print about jobs of a cluster. A kill names the user.
 func TestHadoopQueries(t *testing.T) {
 	f := newFake(t)
@@ -196,7 +300,10 @@ func TestHadoopQueries(t *testing.T) {
 		{"yarn application -status application_7_0002", 0, "Application Report : \n\tApplication-Id : application_7_0002\n\tApplication-Name : so?rt\n…State : RUNNING\n\tFinal-State : UNDEFINED\n", ""},
 		{"yarn application -status application_1_0001", 255, "Application with id 'application_1_0001' doesn't exist in RM.\n", ""},
 		{"yarn app -kill application_7_0001 application_7_0004", 0, "Application application_7_0001 has already finished \nKilling application application_7_0004\n", ""},
-		{"yarn logs -applicationId application_7_0001 -log_files stderr", 1, "Container: attempt_7_0001_m_000000_1000 on t1\n====…LogType:stderr\nLogLength:62\nLogContents:\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail \nEnd of LogType:stderr\n", "the address of tracker t2 is not known"},
+		{"yarn node -list", 0, "Total Nodes:1\n…RUNNING\t…", ""},
+		{"yarn node -list -states lost,unhealthy", 0, "Total Nodes:2\n…UNHEALTHY\t…LOST\t…\t                           0\n", ""},
+		{"yarn node -list -all", 0, "Total Nodes:…RUNNING\t…LOST\t", ""},
+		{"yarn logs -applicationId application_7_0001 -log_files stderr", 1, "Container: attempt_7_0001_m_000000_1000 on t1\nLogAggregationType: AGGREGATED\n====…LogType:stderr\nLogLastModifiedTime:…LogLength:62\nLogContents:\nwords of job_7_0001/attempt_7_0001_m_000000_1000/stderr, tail \nEnd of LogType:stderr\n", "the address of tracker t2 is not known"},
 	} {
 		args := strings.Fields(c.args)
 		var out, messages bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/hadooplog"
 	"github.com/quernmr/quern/cmd/internal/ui"
 	"github.com/quernmr/quern/identity"
@@ -93,8 +94,9 @@ func (r *remoteFailures) read(ctx context.Context, id wire.AttemptID, stream str
 
 // Limits of the logs that are saved for a failed job.
 const (
-	savedBytes    = 1 << 20 // the last ones of each log
-	savedAttempts = 20
+	savedBytes = 1 << 20  // the last ones of each log
+	savedTotal = 64 << 20 // of all logs
+	savedLeast = 4 << 10  // that a log counts, because each is a file
 )
 
 // logDir returns the directory where tools look for logs of Hadoop; empty: none is known.
@@ -111,8 +113,8 @@ func (t *tool) logDir() string {
 }
 
 // saveLogs writes the logs of failed attempts where mrjob looks for them: userlogs/APPLICATION/ATTEMPT/stdout, stderr and
-// syslog. An error is only reported, because the job has failed already.
-func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, from failures) {
+// syslog, until they have most bytes. An error is only reported, because the job has failed already.
+func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, from failures, most int64) {
 	dir := r.logDir()
 	if dir == "" || len(attempts) == 0 {
 		return
@@ -122,28 +124,37 @@ func (r *hadoopRun) saveLogs(ctx context.Context, attempts []hadooplog.Attempt, 
 		r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs are not saved: %v", err))
 		return
 	}
-	for _, a := range attempts[:min(len(attempts), savedAttempts)] {
-		if err := saveLog(ctx, userlogs, a, from); err != nil {
+	room := most
+	for i, a := range attempts {
+		if room <= 0 {
+			r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs of %s are not saved in %s: those of the first %d have %s", countText(len(attempts)-i, "failed attempt"), dir, i, client.Size(most)))
+			return
+		}
+		size, err := saveLog(ctx, userlogs, a, from)
+		if err != nil {
 			r.log.Write("WARN", hadooplog.JobLogger, fmt.Sprintf("the logs of %v are not saved in %s: %v", a.ID, dir, err))
 		}
+		room -= size
 	}
 }
 
-func saveLog(ctx context.Context, dir string, a hadooplog.Attempt, from failures) error {
+// saveLog writes the logs of an attempt, and returns their size.
+func saveLog(ctx context.Context, dir string, a hadooplog.Attempt, from failures) (size int64, err error) {
 	dir = filepath.Join(dir, hadooplog.Application(a.ID.Task.Job), a.ID.String())
 	if err := os.MkdirAll(dir, 0o700); err != nil { // logs are for the job's owner
-		return err
+		return 0, err
 	}
 	f, err := createLog(filepath.Join(dir, "syslog"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	hadooplog.Syslog(f, a)
-	err = f.Close()
+	size, err = savedLeast, f.Close()
 	for _, stream := range streams() {
-		err = errors.Join(err, saveStream(ctx, filepath.Join(dir, stream), a.ID, stream, from))
+		n, streamErr := saveStream(ctx, filepath.Join(dir, stream), a.ID, stream, from)
+		size, err = size+max(n, savedLeast), errors.Join(err, streamErr)
 	}
-	return err
+	return size, err
 }
 
 // createLog makes a new file. The directory may be shared with other users, who could have planted a link.
@@ -151,16 +162,16 @@ func createLog(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-func saveStream(ctx context.Context, name string, id wire.AttemptID, stream string, from failures) error {
+func saveStream(ctx context.Context, name string, id wire.AttemptID, stream string, from failures) (size int64, err error) {
 	body, err := from.read(ctx, id, stream)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer body.Close()
 	f, err := createLog(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = io.Copy(f, io.LimitReader(body, savedBytes))
-	return errors.Join(err, f.Close())
+	size, err = io.Copy(f, io.LimitReader(body, savedBytes))
+	return size, errors.Join(err, f.Close())
 }

@@ -149,6 +149,9 @@ func (t *tool) startStreaming(ctx context.Context, r *hadoopRun, args []string) 
 	if err := f.accept(command, url); err != nil {
 		return err
 	}
+	if g.FS() != "" || url != "" && g.Property("fs.defaultFS") == "" { // the commands see it, as in Hadoop
+		command.Job.SetDefaultFS(cmp.Or(strings.TrimSuffix(url, "/"), "file:///"))
+	}
 	f.hadoop = r
 	return t.runStreaming(ctx, f, command)
 }
@@ -198,7 +201,7 @@ func (r *hadoopRun) run(ctx context.Context, cfg client.Config, sub *wire.Submis
 		r.log.Submitted(ended[0].ID)
 		return nil
 	case ended[0].State != wire.Succeeded:
-		r.saveLogs(ctx, job.Failed(), from)
+		r.saveLogs(ctx, job.Failed(), from, savedTotal)
 		return errReported
 	}
 	r.log.Write("INFO", hadooplog.StreamingLogger, "Output directory: "+cmp.Or(sub.Plan.Jobs[0].Output, "none"))

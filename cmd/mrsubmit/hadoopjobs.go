@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/cmd/internal/hadooplog"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -288,7 +289,6 @@ func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []stri
 	defer r.http.CloseIdleConnections()
 	for i := range all.Items {
 		a := &all.Items[i]
-		hadooplog.LogHead(q.stdout, a.ID, a.Tracker)
 		for _, name := range names {
 			if !slices.Contains(streams(), name) {
 				continue
@@ -299,7 +299,9 @@ func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []stri
 				fmt.Fprintf(q.stderr, "yarn logs: %s %s: %v\n", a.ID, name, errorText(err))
 				continue
 			}
-			err = q.copyYarnLog(name, body, body.size)
+			l := hadooplog.LogFile{Attempt: a.ID, Tracker: a.Tracker, Name: name, Size: body.size, Running: a.State == wire.AttemptRunning.String(),
+				Modified: a.Began.Add(time.Duration(a.TookMillis) * time.Millisecond)}
+			err = l.Copy(q.stdout, body)
 			body.Close()
 			if err != nil {
 				return err
@@ -310,24 +312,6 @@ func (q *query) applicationLogs(ctx context.Context, id wire.JobID, names []stri
 		return errReported
 	}
 	return nil
-}
-
-// copyYarnLog prints a log as yarn logs does. A negative size is not known.
-func (t *tool) copyYarnLog(name string, body io.Reader, size int64) error {
-	fmt.Fprintf(t.stdout, "LogType:%s\n", name)
-	if size >= 0 {
-		fmt.Fprintf(t.stdout, "LogLength:%d\n", size)
-	}
-	fmt.Fprintln(t.stdout, "LogContents:")
-	w := &lineEnder{to: t.stdout}
-	if _, err := io.Copy(w, body); err != nil {
-		return err
-	}
-	if err := w.endLine(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(t.stdout, "End of LogType:%s\n\n", name)
-	return err
 }
 
 // savedLogs prints the logs that saveLogs has written.
@@ -342,9 +326,8 @@ func (t *tool) savedLogs(app string, names []string) error {
 		return err
 	}
 	for _, a := range attempts {
-		hadooplog.LogHead(t.stdout, a.Name(), "localhost")
 		for _, name := range names {
-			err := t.savedLog(name, filepath.Join(dir, a.Name(), filepath.Base(name)))
+			err := t.savedLog(a.Name(), filepath.Join(dir, a.Name(), filepath.Base(name)))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -353,7 +336,7 @@ func (t *tool) savedLogs(app string, names []string) error {
 	return nil
 }
 
-func (t *tool) savedLog(name, path string) error {
+func (t *tool) savedLog(attempt, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -363,5 +346,6 @@ func (t *tool) savedLog(name, path string) error {
 	if err != nil {
 		return err
 	}
-	return t.copyYarnLog(name, f, info.Size())
+	l := hadooplog.LogFile{Attempt: attempt, Tracker: "localhost", Name: filepath.Base(path), Size: info.Size(), Modified: info.ModTime()}
+	return l.Copy(t.stdout, f)
 }

@@ -179,7 +179,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "x"}, 0, 2, "", `"x" is not the id of a task or attempt`},
 		{[]string{"logs", "-jobtracker", "h:1", "job_7_0001", "task_7_0002_m_000000"}, 0, 2, "", "task_7_0002_m_000000 does not belong to job_7_0001"},
 		{[]string{"help", "logs"}, 0, 0, "-tail bytes", ""},
-		{[]string{"help", "cluster"}, 0, 0, "mrsubmit cluster remove ID", ""},
+		{[]string{"help", "cluster"}, 0, 0, "mrsubmit cluster remove [-json] ID", ""},
 		{[]string{"cluster", "drain", "-h"}, 0, 0, "usage: mrsubmit cluster drain [-wait] [-json] TRACKER\n\nTake a task tracker out of service without loss.\n\nThe task tracker", ""},
 		{[]string{"fs", "-fs", "hdfs://n/dir", "-ls"}, 0, 2, "", `mrsubmit fs: -fs: file system "hdfs://n/dir": invalid argument: want a URL without a path`},
 		{[]string{"fs", "-fs", "/", "-ls"}, 0, 2, "", "want a URL without a path"},

@@ -153,7 +153,7 @@ func checkLogs(t *testing.T, dir string, s *mrjob.Session, application, attempt 
 			t.Errorf("no %q in the logs: %s", text, found)
 		}
 	}
-	if code, out, _ := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "yarn", "logs", "-applicationId", application); code != 0 || !inOrder(out, "Container: "+attempt+" on localhost…LogType:stderr\nLogLength:"+strconv.Itoa(len(stderr))+"\nLogContents:\n…ValueError…End of LogType:stderr\n") {
+	if code, out, _ := answered(t, map[string]string{"HADOOP_LOG_DIR": filepath.Join(dir, "logs")}, "yarn", "logs", "-applicationId", application); code != 0 || !inOrder(out, "Container: "+attempt+" on localhost…LogType:stderr\nLogLastModifiedTime:…LogLength:"+strconv.Itoa(len(stderr))+"\nLogContents:\n…ValueError…End of LogType:stderr\n") {
 		t.Errorf("yarn logs: exit code %d: %s", code, out)
 	}
 	if at := bytes.LastIndex(stderr, []byte("\n+ ")); at < 0 || !bytes.Contains(stderr[at:], []byte("ValueError")) { // mrjob shows what follows the last command

@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -119,16 +120,17 @@ func (f *FS) Home(name string) (string, error) {
 	return "hdfs://" + c.authority + "/user/" + dfs.ShortName(c.options.User), nil
 }
 
-// Trash reports whether removed files of the file system of a name shall be kept in a trash: the NameNode's
-// configuration says so, or the client's.
-func (f *FS) Trash(name string) (kept bool, err error) {
+// TrashInterval returns how long the file system of a name keeps removed files in a trash: the NameNode's configuration
+// says so, or the client's. 0: it has no trash.
+func (f *FS) TrashInterval(name string) (time.Duration, error) {
 	c, _, name, err := f.resolve("trash of", name)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	resp := message("GetServerDefaultsResponse")
 	if err := c.call("getServerDefaults", message("GetServerDefaultsRequest"), resp); err != nil {
-		return false, failure("trash of", name, err)
+		return 0, failure("trash of", name, err)
 	}
-	return field(part(resp, "serverDefaults"), "trashInterval").Uint() > 0 || c.conf.size("fs.trash.interval") > 0, nil
+	minutes := cmp.Or(int64(field(part(resp, "serverDefaults"), "trashInterval").Uint()), max(0, c.conf.size("fs.trash.interval")))
+	return time.Duration(minutes) * time.Minute, nil
 }

@@ -35,8 +35,8 @@ func ReadConf(dir string) (Conf, error) {
 	return conf, nil
 }
 
-// confFromEnvironment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.
-func confFromEnvironment() (Conf, error) {
+// Environment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.
+func Environment() (Conf, error) {
 	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("HADOOP_CONF_DIR: %w", err)
@@ -51,7 +51,7 @@ func confFromEnvironment() (Conf, error) {
 
 // DefaultFS returns fs.defaultFS of Hadoop's configuration; empty: it is not set.
 func DefaultFS() (string, error) {
-	conf, err := confFromEnvironment()
+	conf, err := Environment()
 	return conf.get("fs.defaultFS"), err
 }
 
@@ -62,6 +62,12 @@ func (c Conf) get(name string) string {
 		return value, found
 	})
 }
+
+// Value returns a property's value, with variables replaced; empty: it is not set.
+func (c Conf) Value(name string) string { return c.get(name) }
+
+// NameNodes returns the addresses of the NameNodes of fs.defaultFS.
+func (c Conf) NameNodes() ([]string, error) { return c.nameNodes("") }
 
 func (c Conf) list(name string) []string {
 	return strings.FieldsFunc(c.get(name), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })

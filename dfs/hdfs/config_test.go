@@ -26,7 +26,7 @@ func conf(t *testing.T, core, site string) Conf {
 		}
 	}
 	t.Setenv("HADOOP_CONF_DIR", dir)
-	c, err := confFromEnvironment()
+	c, err := Environment()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,6 +86,8 @@ func (c *dataConn) extend() error {
 var (
 	readOp  = []byte{0, 28, 0x51}
 	writeOp = []byte{0, 28, 0x50}
+
+	checksumOp = []byte{0, 28, 0x55} // only sent by blockChecksumAt
 )
 
 func (c *dataConn) Write(p []byte) (int, error) {

@@ -41,6 +41,9 @@ func (r *nameNodeError) Error() string {
 	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
 }
 
+// Answer returns the NameNode's own text, as Hadoop's programs print it.
+func (r *nameNodeError) Answer() string { return r.text }
+
 func (r *nameNodeError) Unwrap() error { return r.sentinel }
 
 var errSafeMode = errors.New("the NameNode is in safe mode")

@@ -40,6 +40,7 @@ type fakeHDFS struct {
 	modes    []uint64  // of new files and directories
 	created  [2]uint64 // replication and size of blocks of the last new file
 	existing map[string]bool
+	isFile   bool   // getFileInfo finds the file
 	owner    string // of all directories; empty: there are none. Calls come from u
 }
 
@@ -82,7 +83,13 @@ func (h *fakeHDFS) Execute(method string, req, resp proto.Message) error {
 			h.created = [2]uint64{field(req, "replication").Uint(), field(req, "blockSize").Uint()}
 			proto.Merge(resp, message("CreateResponse", "fs", message("HdfsFileStatus", "fileId", uint64(7))))
 		}
+	case "append":
+		block := message("LocatedBlock", "b", h.block(h.blocks[len(h.blocks)-1]), "offset", uint64(0), "corrupt", false)
+		proto.Merge(resp, message("AppendResponse", "block", block, "stat", h.status()))
 	case "getFileInfo":
+		if h.isFile {
+			proto.Merge(resp, message("GetFileInfoResponse", "fs", h.status()))
+		}
 		if h.owner != "" {
 			proto.Merge(resp, message("GetFileInfoResponse", "fs", message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(1), "owner", h.owner,
 				"permission", permission(0o1777))))
@@ -136,9 +143,18 @@ func (h *fakeHDFS) addBlock(req, resp proto.Message) error {
 	}
 	h.last++
 	h.blocks = append(h.blocks, h.last)
-	b := message("ExtendedBlock", "poolId", "p", "blockId", h.last, "generationStamp", uint64(1))
-	proto.Merge(resp, message("AddBlockResponse", "block", message("LocatedBlock", "b", b, "offset", uint64(0), "corrupt", false, "locs", locs)))
+	proto.Merge(resp, message("AddBlockResponse", "block", message("LocatedBlock", "b", h.block(h.last), "offset", uint64(0), "corrupt", false, "locs", locs)))
 	return nil
+}
+
+// block describes a block by its number.
+func (h *fakeHDFS) block(id uint64) proto.Message {
+	return message("ExtendedBlock", "poolId", "p", "blockId", id, "generationStamp", uint64(1), "numBytes", h.lengths[id])
+}
+
+// status describes the file.
+func (h *fakeHDFS) status() proto.Message {
+	return message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(2), "fileId", uint64(7), "blocksize", h.created[1], "permission", permission(0o644))
 }
 
 // node describes a DataNode.

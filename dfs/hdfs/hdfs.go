@@ -86,7 +86,7 @@ func New(o Options) *FS {
 // processes without HDFS.
 func FromEnvironment() *FS {
 	f := New(Options{})
-	f.conf = sync.OnceValues(confFromEnvironment)
+	f.conf = sync.OnceValues(Environment)
 	return f
 }
 

@@ -41,6 +41,7 @@ type writer struct {
 	mode      uint32
 	id        uint64
 	blockSize int64
+	appending bool // the file was there before
 	link      *link
 
 	block    proto.Message // LocatedBlock; nil: none yet
@@ -64,11 +65,7 @@ func (f *FS) create(name string, settings dfs.Creation) (dfs.Writer, error) {
 	if err != nil {
 		return nil, failure("create", name, err)
 	}
-	c.mu.Lock()
-	alreadyOpen := c.creating[path]
-	c.creating[path] = true
-	c.mu.Unlock()
-	if alreadyOpen {
+	if !c.claim(path) {
 		return nil, failure("create", name, fs.ErrExist)
 	}
 	w := &writer{cluster: c, name: name, path: path, settings: settings, mode: 0o666 & allowed, link: &link{cluster: c}}
@@ -78,6 +75,15 @@ func (f *FS) create(name string, settings dfs.Creation) (dfs.Writer, error) {
 		return nil, failure("create", name, err)
 	}
 	return w, nil
+}
+
+// claim reports whether no other writer of this process has a path, and takes it; unregister returns it.
+func (c *cluster) claim(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isOpen := c.creating[path]
+	c.creating[path] = true
+	return !isOpen
 }
 
 // create makes the file. If an earlier call got no response, it may have made the file,
@@ -341,18 +347,26 @@ func (w *writer) complete() error {
 	}
 }
 
-// discard removes an unfinished file.
+// discard removes an unfinished file, or closes it without the block that was being appended.
 func (w *writer) discard() error {
 	w.link.close()
+	unfinished := w.out != nil || w.written > 0
 	if w.out != nil {
 		_ = w.out.Close()
 		w.out = nil
+	}
+	if w.appending {
+		var err error
+		if unfinished {
+			err = w.abandon()
+		}
+		return errors.Join(err, w.complete())
 	}
 	_, err := w.cluster.remove(w.path, false)
 	return err
 }
 
-// Abort removes the file: no reader can have used it.
+// Abort removes the file: no reader can have used it. See Append for one that was there before.
 func (w *writer) Abort() error {
 	if w.closed {
 		return failure("abort", w.name, fs.ErrClosed)

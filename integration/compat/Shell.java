@@ -89,13 +89,13 @@ public class Shell {
         conf.setInt("dfs.replication", 2);
         int code = ToolRunner.run(conf, new FsShell(), args);
         System.setErr(err);
-        print("> ", printed);
-        print("! ", messages);
+        print("> ", printed, args[0]);
+        print("! ", messages, args[0]);
         out.println("= " + (code & 0xff));
     }
 
-    static void print(String mark, ByteArrayOutputStream bytes) throws Exception {
-        String text = bytes.toString(StandardCharsets.UTF_8).replace(cwd, "/top");
+    static void print(String mark, ByteArrayOutputStream bytes, String command) throws Exception {
+        String text = bytes.toString(StandardCharsets.UTF_8).replace(cwd, "/top").replace("\0", "\\0");
         if (defaultFS != null) text = text.replace(defaultFS, "hdfs://nn");
         if (text.isEmpty()) return;
         boolean whole = text.endsWith("\n");
@@ -108,6 +108,7 @@ public class Shell {
         for (int i = 0; i < lines.length; i++) {
             if (lines[i].startsWith("Usage: ") || lines[i].startsWith("java.lang.")) return; // the program's own
             String line = lines[i].replaceAll("^([d-][rwxtT-]{9}[+ ] +\\S+) \\S+ +\\S+ ", "$1 OWNER GROUP ").replaceAll("^(d.*OWNER GROUP) {5} *[0-9.]+( [KMG])? ", "$1 SIZE ").replaceAll("20(?!01)\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d(:\\d\\d)?", "NOW");
+            if (command.equals("-df")) line = line.replaceAll(" +", " ").replaceAll("\\b\\d+(\\.\\d+)?( [KMGTPE])?\\b", "N");
             out.println(mark + line + (i == lines.length - 1 && !whole ? "\\" : ""));
         }
     }

@@ -74,4 +74,16 @@ func TestTrash(t *testing.T) {
 	if _, err := f.Stat(dfs.Dir(trash)); err != nil {
 		t.Error(err)
 	}
+	if err := f.Mkdir(dfs.Join(dfs.Dir(trash), "010203040506-1")); err != nil { // a checkpoint of the year 2001
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command string
+		left    int
+	}{{"-expunge", 1}, {"-expunge", 1}, {"-expunge -immediate", 0}} {
+		stdout, stderr, code := run(strings.Split(c.command, " "), "")
+		if list, err := f.List(dfs.Dir(trash)); code != 0 || stdout+stderr != "" || err != nil || len(list) != c.left || len(list) > 0 && list[0].Name == trash {
+			t.Errorf("%s: exit code %d, %q, %q; the trash has %v, %v", c.command, code, stdout, stderr, list, err)
+		}
+	}
 }

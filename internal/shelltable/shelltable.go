@@ -10,7 +10,7 @@
 //
 // Each file is a minute newer than the one before. In commands and answers /top is the working directory, and
 // hdfs://nn the default file system. In answers, owners, sizes of directories, and times of today are replaced, and
-// more than 60 lines by a hash.
+// more than 60 lines by a hash. In those of -df, numbers are N and blanks are single ones. A byte of zero is \0.
 package shelltable
 
 import (
@@ -122,22 +122,25 @@ func (w *world) run(command string) string {
 	}
 	stdout, stderr, code := w.exec(strings.Split(command, " "), w.input)
 	w.input = ""
-	return w.marked("> ", stdout) + w.marked("! ", stderr) + fmt.Sprintf("= %d", code)
+	name, _, _ := strings.Cut(command, " ")
+	return w.marked("> ", stdout, name) + w.marked("! ", stderr, name) + fmt.Sprintf("= %d", code)
 }
 
 var (
 	owners  = regexp.MustCompile(`^([d-][rwxtT-]{9}[+ ] +\S+) \S+ +\S+ `)
 	dirSize = regexp.MustCompile(`^(d.*OWNER GROUP) {5} *[0-9.]+( [KMG])? `)
+	amount  = regexp.MustCompile(`\b\d+(\.\d+)?( [KMGTPE])?\b`)
+	blanks  = regexp.MustCompile(` +`)
 	present = regexp.MustCompile(`20(?:0[02-9]|[1-9]\d)-\d\d-\d\d \d\d:\d\d(:\d\d)?`)
 )
 
 // marked replaces what differs from machine to machine, as Shell.java does. A usage and what follows are left out.
-func (w *world) marked(mark, text string) string {
+func (w *world) marked(mark, text, command string) string {
 	if text == "" {
 		return ""
 	}
 	whole := strings.HasSuffix(text, "\n")
-	text = strings.ReplaceAll(text, w.top, "/top")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, w.top, "/top"), "\x00", `\0`)
 	if w.defaultFS != "" {
 		text = strings.ReplaceAll(text, w.defaultFS, "hdfs://nn")
 	}
@@ -151,6 +154,9 @@ func (w *world) marked(mark, text string) string {
 			break
 		}
 		line = dirSize.ReplaceAllString(owners.ReplaceAllString(line, "$1 OWNER GROUP "), "$1 SIZE ")
+		if command == "-df" {
+			line = amount.ReplaceAllString(blanks.ReplaceAllString(line, " "), "N")
+		}
 		b.WriteString(mark + present.ReplaceAllString(line, "NOW"))
 		if i == len(lines)-1 && !whole {
 			b.WriteString(`\`)

@@ -3,13 +3,14 @@ package streaming
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sort"
+	"slices"
 )
 
 // combined sorts the records of a combiner's output. Beyond max bytes it writes sorted runs into a file without a name: a
@@ -18,11 +19,16 @@ type combined struct {
 	dir       string // for the file
 	max, size int    // bytes in memory
 	block     []byte
-	records   [][]byte // in blocks: keys with their values
-	keys      []int    // lengths of keys
+	records   []combinedRecord
 
 	file *os.File
 	ends []int64 // of the runs
+}
+
+// combinedRecord is a record in a block.
+type combinedRecord struct {
+	data       []byte // the key and the value
+	key, order int    // length of the key, number of the record in memory
 }
 
 const (
@@ -44,25 +50,17 @@ func (c *combined) add(key, value []byte) error {
 	}
 	at := len(c.block)
 	c.block = append(append(c.block, key...), value...)
-	c.records, c.keys = append(c.records, c.block[at:at+n:at+n]), append(c.keys, len(key))
+	c.records = append(c.records, combinedRecord{c.block[at : at+n : at+n], len(key), len(c.records)})
 	return nil
 }
 
-func (c *combined) Len() int           { return len(c.records) }
-func (c *combined) Less(i, j int) bool { return bytes.Compare(c.key(i), c.key(j)) < 0 }
-
-func (c *combined) Swap(i, j int) {
-	c.records[i], c.records[j] = c.records[j], c.records[i]
-	c.keys[i], c.keys[j] = c.keys[j], c.keys[i]
-}
-
-func (c *combined) key(i int) []byte { return c.records[i][:c.keys[i]] }
-
 // inMemory passes on the records in memory in the order of their keys.
 func (c *combined) inMemory(put sink) error {
-	sort.Stable(c)
-	for i, record := range c.records {
-		if err := put(c.key(i), record[c.keys[i]:]); err != nil {
+	slices.SortFunc(c.records, func(a, b combinedRecord) int {
+		return cmp.Or(bytes.Compare(a.data[:a.key], b.data[:b.key]), a.order-b.order)
+	})
+	for _, r := range c.records {
+		if err := put(r.data[:r.key], r.data[r.key:]); err != nil {
 			return err
 		}
 	}
@@ -93,7 +91,7 @@ func (c *combined) spill() (err error) {
 		begin = c.ends[len(c.ends)-1]
 	}
 	c.ends = append(c.ends, begin+size)
-	c.block, c.records, c.keys = c.block[:0], c.records[:0], c.keys[:0]
+	c.block, c.records = c.block[:0], c.records[:0]
 	return errors.Join(err, w.Flush())
 }
 
@@ -105,7 +103,7 @@ func (c *combined) emit(put sink) error {
 	if err := c.spill(); err != nil {
 		return fmt.Errorf("sort the output of the combiner: %w", err)
 	}
-	c.block, c.records, c.keys = nil, nil, nil
+	c.block, c.records = nil, nil
 	var all runs
 	begin, buffer := int64(0), max(4<<10, min(64<<10, c.max/len(c.ends)))
 	for i, end := range c.ends {

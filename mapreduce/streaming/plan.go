@@ -360,6 +360,12 @@ func (j *Job) DefaultFS() (string, error) {
 	return "", nil
 }
 
+// SetDefaultFS sets the property fs.defaultFS, which may have an older name so far.
+func (j *Job) SetDefaultFS(url string) {
+	maps.DeleteFunc(j.Properties, func(name, _ string) bool { return property.CurrentName(name) == property.DefaultFS })
+	j.Properties[property.DefaultFS] = url
+}
+
 // data returns the URL of an input or output.
 func (j *Job) data(dir, name string) (string, error) {
 	scheme, _, err := dfs.Scheme(name)

@@ -2,9 +2,12 @@ package fsshell
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 )
@@ -58,6 +61,53 @@ func (r *call) touchz(args []string) error {
 		}
 		return fill(p.files, p.url, strings.NewReader(""))
 	})
+}
+
+// touch makes files, or changes their times.
+func (r *call) touch(args []string) error {
+	at := time.Now()
+	stamp, dated := r.value["t"]
+	if dated {
+		var err error
+		if at, err = time.ParseInLocation("20060102:150405", stamp, r.Location); err != nil {
+			return usagef("Unable to parse the specified timestamp %s. The expected format is yyyyMMdd:HHmmss", stamp)
+		}
+	}
+	return r.eachNew(args, func(p place) error {
+		if p.Attributes != nil {
+			return r.setTimes(p, at)
+		}
+		t := &transfer{call: r}
+		if found, err := t.parentExists(p); err != nil {
+			return err
+		} else if !found {
+			return &pathError{p.text, notFound + ": `" + qualified(p.url) + "'"}
+		}
+		if r.flag["c"] {
+			return nil
+		}
+		if err := fill(p.files, p.url, strings.NewReader("")); err != nil || !dated {
+			return err
+		}
+		p, err := r.at(p.text, p.url)
+		if err != nil {
+			return err
+		}
+		return r.must(p, func(p place) error { return r.setTimes(p, at) })
+	})
+}
+
+// setTimes sets both times of a path, or the one that -a or -m asks for.
+func (r *call) setTimes(p place, at time.Time) error {
+	modified, accessed := at, at
+	if r.flag["a"] != r.flag["m"] {
+		if r.flag["a"] {
+			modified = p.Modified
+		} else {
+			accessed = p.Accessed
+		}
+	}
+	return p.files.SetTimes(p.url, modified, accessed)
 }
 
 // test answers with the exit code.
@@ -165,25 +215,69 @@ func (r *call) chmod(args []string) error {
 	if !ok {
 		return usagef("chmod : mode '%s' does not match the expected pattern.", args[0])
 	}
-	var do func(p place) error
-	do = func(p place) error {
+	return r.each(args[1:], r.below(func(p place) error {
 		if mode := change(p.Mode, p.Dir); mode != p.Mode {
-			if err := p.files.SetMode(p.url, mode); err != nil {
-				return err
-			}
+			return p.files.SetMode(p.url, mode)
 		}
-		if !r.flag["R"] || !p.Dir {
-			return nil
+		return nil
+	}))
+}
+
+// below returns a function that calls do for a path, and with -R for all below it.
+func (r *call) below(do func(p place) error) func(p place) error {
+	var walk func(p place) error
+	walk = func(p place) error {
+		if err := do(p); err != nil || !p.Dir || !r.flag["R"] {
+			return err
 		}
 		all, err := p.children()
 		for _, child := range all {
-			if err := r.must(child, do); err != nil {
+			if err := r.must(child, walk); err != nil {
 				r.fail(err)
 			}
 		}
 		return err
 	}
-	return r.each(args[1:], do)
+	return walk
+}
+
+// Names of owners and groups, as Hadoop accepts them.
+var (
+	ownerForm = regexp.MustCompile(`^\s*([-_./@a-zA-Z0-9]+)?(?::([-_./@a-zA-Z0-9]*))?\s*$`)
+	groupForm = regexp.MustCompile(`^\s*([-_./@a-zA-Z0-9]+)\s*$`)
+)
+
+// chown changes owners and groups.
+func (r *call) chown(args []string) error {
+	form := ownerForm.FindStringSubmatch(args[0])
+	switch {
+	case form == nil:
+		return usagef("'%s' does not match expected pattern for [owner][:group].", args[0])
+	case form[1] == "" && form[2] == "":
+		return usagef("'%s' does not specify owner or group.", args[0])
+	}
+	return r.setOwner(args[1:], form[1], form[2])
+}
+
+func (r *call) chgrp(args []string) error {
+	form := groupForm.FindStringSubmatch(args[0])
+	if form == nil {
+		return usagef("'%s' does not match expected pattern for group", args[0])
+	}
+	return r.setOwner(args[1:], "", form[1])
+}
+
+// setOwner changes owners and groups; an empty name stays.
+func (r *call) setOwner(paths []string, owner, group string) error {
+	return r.each(paths, r.below(func(p place) error {
+		if (owner == "" || owner == p.Owner) && (group == "" || group == p.Group) {
+			return nil
+		}
+		if err := p.files.SetOwner(p.url, owner, group); err != nil {
+			return fmt.Errorf("changing ownership of '%s': %w", p.text, err)
+		}
+		return nil
+	}))
 }
 
 // parseMode parses a mode in octal, or changes like u+x,g=r,o-r, and returns the change of a mode.

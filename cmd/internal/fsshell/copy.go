@@ -18,11 +18,12 @@ type transfer struct {
 	overwrite bool
 	keep      string // t for times, o for the owner, p for permissions
 	direct    bool   // without a temporary file
+	remove    bool   // each source, once it is copied
 }
 
 // transfer returns the transfer of a command that copies.
 func (r *call) transfer() *transfer {
-	t := &transfer{call: r, overwrite: r.flag["f"], keep: r.value["p"], direct: r.flag["d"]}
+	t := &transfer{call: r, overwrite: r.flag["f"], keep: r.value["p"], direct: r.flag["d"], remove: r.flag["remove"]}
 	if r.flag["p"] {
 		t.keep = "top"
 	}
@@ -70,6 +71,12 @@ func (r *call) put(args []string) error {
 		from = append(from, p)
 	}
 	return t.run(from, to)
+}
+
+// moveFromLocal copies as -put does, and removes the sources.
+func (r *call) moveFromLocal(args []string) error {
+	r.flag["remove"] = true
+	return r.put(args)
 }
 
 func (r *call) get(args []string) error {
@@ -193,6 +200,8 @@ func (t *transfer) move(from, to place) error {
 	switch {
 	case to.Attributes != nil && !to.Dir:
 		return &pathError{to.text, notDirectory}
+	case to.Attributes != nil && t.remove: // a move does not merge directories
+		return &pathError{to.text, exists}
 	case to.Attributes == nil:
 		if err := to.files.MkdirAll(to.url); err != nil {
 			return err
@@ -211,7 +220,15 @@ func (t *transfer) move(from, to place) error {
 			t.fail(err)
 		}
 	}
-	return t.keepAttributes(from, to)
+	return t.finish(from, to)
+}
+
+// finish gives a copy the attributes of its source, which a move then removes.
+func (t *transfer) finish(from, to place) error {
+	if err := t.keepAttributes(from, to); err != nil || !t.remove {
+		return err
+	}
+	return from.files.Remove(from.url)
 }
 
 func (t *transfer) copyFile(from, to place) error {
@@ -222,7 +239,7 @@ func (t *transfer) copyFile(from, to place) error {
 		if err := t.write(in, to); err != nil {
 			return err
 		}
-		return t.keepAttributes(from, to)
+		return t.finish(from, to)
 	})(from)
 }
 

@@ -175,6 +175,9 @@ func find(name string) *command {
 // unknown reports an unknown command.
 func (s *Shell) unknown(name string) int {
 	switch bare := strings.TrimPrefix(name, "-"); {
+	case name == "-moveToLocal":
+		fmt.Fprintf(s.Stderr, "moveToLocal: Option '-moveToLocal' is not implemented yet.\n") // nor does Hadoop have it
+		return exitFailed
 	case slices.Contains(missing, bare) && bare != name:
 		fmt.Fprintf(s.Stderr, "%s: %s does not have this command of Hadoop\n", name, s.Program)
 	default:
@@ -187,8 +190,7 @@ func (s *Shell) unknown(name string) int {
 }
 
 // missing has the commands of Hadoop's shell that this package lacks.
-var missing = []string{"appendToFile", "checksum", "chgrp", "chown", "concat", "createSnapshot", "deleteSnapshot", "df", "expunge", "find", "getfacl",
-	"getfattr", "moveFromLocal", "moveToLocal", "renameSnapshot", "setfacl", "setfattr", "setrep", "touch", "truncate"}
+var missing = []string{"concat", "createSnapshot", "deleteSnapshot", "getfacl", "getfattr", "renameSnapshot", "setfacl", "setfattr"}
 
 // line is the usage of a command.
 func (c *command) line(program string) string {
@@ -197,6 +199,12 @@ func (c *command) line(program string) string {
 
 // parse splits options and arguments as Hadoop does: options come first, each by itself, and "--" ends them.
 func (r *call) parse(args []string) ([]string, error) {
+	if slices.Contains(r.values, "t") { // Hadoop's -touch takes it from any position
+		var err error
+		if args, err = r.takeValue("t", args); err != nil {
+			return nil, err
+		}
+	}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-" {
 		name := args[0][1:]
 		args = args[1:]
@@ -212,6 +220,8 @@ func (r *call) parse(args []string) ([]string, error) {
 			r.value[name], args = args[0], args[1:]
 		case r.name == "cp" && name[0] == 'p' && strings.Trim(name, "topax") == "":
 			r.value["p"] = name[1:]
+		case r.name == "find":
+			return append([]string{"-" + name}, args...), nil // it begins an expression
 		case slices.Contains(r.refused, name):
 			return nil, usagef("%s does not support option -%s of Hadoop", r.Program, name)
 		default:
@@ -219,6 +229,19 @@ func (r *call) parse(args []string) ([]string, error) {
 		}
 	}
 	return args, r.bounds(args)
+}
+
+// takeValue takes an option with its value out of the arguments before "--".
+func (r *call) takeValue(name string, args []string) ([]string, error) {
+	at := slices.Index(args, "-"+name)
+	if end := slices.Index(args, "--"); at < 0 || end >= 0 && end < at {
+		return args, nil
+	}
+	if at+1 == len(args) {
+		return nil, usagef("option -%s requires 1 argument.", name)
+	}
+	r.value[name] = args[at+1]
+	return slices.Concat(args[:at], args[at+2:]), nil
 }
 
 // bounds checks the number of arguments.
@@ -246,6 +269,13 @@ func (r *call) fail(err error) {
 	}
 	r.failed = true
 	text, _, _ := strings.Cut(err.Error(), "\n")
+	var server interface {
+		error
+		Answer() string
+	}
+	if errors.As(err, &server) && errors.Unwrap(server) == nil {
+		text = server.Answer() // it is no error of io/fs
+	}
 	r.warn(text)
 }
 

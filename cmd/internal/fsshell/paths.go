@@ -1,6 +1,7 @@
 package fsshell
 
 import (
+	"errors"
 	"path"
 	"path/filepath"
 	"strings"
@@ -251,7 +252,11 @@ func (r *call) eachNew(args []string, do func(p place) error) error {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		if err := do(p); err != nil {
+		err := do(p)
+		if usage := (usageError{}); errors.As(err, &usage) {
+			return err
+		}
+		if err != nil {
 			r.fail(err)
 		}
 	}

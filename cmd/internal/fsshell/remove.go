@@ -1,6 +1,7 @@
 package fsshell
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,7 +64,8 @@ func (r *call) remove(p place) error {
 
 // trashed is a file system that may keep removed files.
 type trashed interface {
-	Trash(name string) (kept bool, err error)
+	// TrashInterval returns how long removed files are kept; 0: not at all.
+	TrashInterval(name string) (time.Duration, error)
 	homely
 }
 
@@ -73,8 +75,8 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	kept, err := files.Trash(p.url)
-	if err != nil || !kept {
+	kept, err := files.TrashInterval(p.url)
+	if err != nil || kept == 0 {
 		return false, err
 	}
 	home, err := files.Home(p.url)
@@ -106,6 +108,70 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 	}
 	r.warn(fmt.Sprintf("Moved: '%s' to trash at: %s", qualified(p.url), qualified(to)))
 	return true, nil
+}
+
+// checkpointForm is the form of the names of checkpoints, which -N can follow.
+const checkpointForm = "060102150405"
+
+// expunge removes old checkpoints of the trash, then makes one of what is in it. With -immediate it removes all.
+func (r *call) expunge(args []string) error {
+	url := r.value["fs"]
+	if url == "" {
+		url = cmp.Or(r.Default, "file:///")
+	}
+	root, err := r.given(url)
+	if err != nil {
+		return err
+	}
+	files, ok := root.files.(trashed)
+	if !ok {
+		return nil
+	}
+	kept, err := files.TrashInterval(root.url)
+	if err != nil || kept == 0 {
+		return err
+	}
+	home, err := files.Home(root.url)
+	if err != nil {
+		return err
+	}
+	trash, err := r.at("", dfs.Join(home, ".Trash"))
+	if err != nil || trash.Attributes == nil {
+		return err
+	}
+	if r.flag["immediate"] {
+		return errors.Join(r.checkpoint(trash), r.removeCheckpoints(trash, 0))
+	}
+	return errors.Join(r.removeCheckpoints(trash, kept), r.checkpoint(trash))
+}
+
+// removeCheckpoints removes the checkpoints that are older than an age.
+func (r *call) removeCheckpoints(trash place, age time.Duration) error {
+	all, err := trash.children()
+	for _, p := range all {
+		text, _, _ := strings.Cut(dfs.Base(p.url), "-")
+		made, noCheckpoint := time.ParseInLocation(checkpointForm, text, r.Location)
+		if noCheckpoint == nil && time.Since(made) >= age {
+			err = errors.Join(err, p.files.RemoveAll(p.url))
+		}
+	}
+	return err
+}
+
+// checkpoint gives what is in the trash the name of a checkpoint.
+func (r *call) checkpoint(trash place) error {
+	current, err := r.inside(trash, "Current")
+	if err != nil || current.Attributes == nil {
+		return err
+	}
+	name := dfs.Join(trash.url, time.Now().In(r.Location).Format(checkpointForm))
+	to := name
+	for i := 1; ; i++ {
+		if err := current.files.RenameDir(current.url, to); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		to = fmt.Sprintf("%s-%d", name, i)
+	}
 }
 
 func (r *call) rmdir(args []string) error {

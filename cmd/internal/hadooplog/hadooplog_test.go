@@ -104,3 +104,23 @@ func TestApplication(t *testing.T) {
 		}
 	}
 }
+
+// TestLogFile has the layout that Hadoop 3.4.2's LogToolUtils writes.
+func TestLogFile(t *testing.T) {
+	for _, c := range []struct {
+		log  LogFile
+		want string
+	}{
+		{LogFile{Attempt: "a_1", Tracker: "t1", Name: "stderr", Modified: time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC), Size: 5},
+			"Container: a_1 on t1\nLogAggregationType: AGGREGATED\n====================\nLogType:stderr\nLogLastModifiedTime:Sat Jan 03 09:30:00 +0000 2026\nLogLength:5\nLogContents:\nboom\n\n" +
+				"End of LogType:stderr\n***********************************************************************\n\n"},
+		{LogFile{Attempt: "a_1", Name: "stdout", Modified: time.Date(2026, 1, 23, 9, 30, 0, 0, time.UTC), Size: -1, Running: true},
+			"Container: a_1 on N/A\nLogAggregationType: LOCAL\n=====================\nLogType:stdout\nLogLastModifiedTime:Fri Jan 23 09:30:00 +0000 2026\nLogContents:\nboom\n\n" +
+				"End of LogType:stdout\n***********************************************************************\n\n"},
+	} {
+		var b strings.Builder
+		if err := c.log.Copy(&b, strings.NewReader("boom\n")); err != nil || b.String() != c.want {
+			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.want)
+		}
+	}
+}

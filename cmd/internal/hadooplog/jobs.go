@@ -167,8 +167,46 @@ func Counter(counters wire.Counters, group, name string) int64 {
 	return 0
 }
 
-// LogHead writes the line that yarn logs prints before the logs of an attempt, which stands for a container.
-func LogHead(w io.Writer, attempt, tracker string) {
-	head := fmt.Sprintf("Container: %s on %s", attempt, client.OneLine(cmp.Or(tracker, unknown)))
-	fmt.Fprintf(w, "%s\n%s\n", head, strings.Repeat("=", len(head)))
+// Node is a task tracker, as YARN describes a node.
+type Node struct {
+	ID, State, Addr string
+	Containers      int
+}
+
+// Nodes writes the table of yarn node -list.
+func Nodes(w io.Writer, nodes []Node) error {
+	const form = "%16s\t%15s\t%17s\t%28v\n"
+	fmt.Fprintf(w, "Total Nodes:%d\n", len(nodes))
+	_, err := fmt.Fprintf(w, form, "Node-Id", "Node-State", "Node-Http-Address", "Number-of-Running-Containers")
+	for _, n := range nodes {
+		_, err = fmt.Fprintf(w, form, client.OneLine(n.ID), n.State, client.OneLine(n.Addr), n.Containers)
+	}
+	return err
+}
+
+// LogFile is a log of an attempt, which stands for a container.
+type LogFile struct {
+	Attempt, Tracker, Name string
+	Modified               time.Time
+	Size                   int64 // negative: not known
+	Running                bool  // the attempt still writes it
+}
+
+// Copy writes a log between the lines that yarn logs prints around it.
+func (l *LogFile) Copy(w io.Writer, content io.Reader) error {
+	head, kind := fmt.Sprintf("Container: %s on %s", l.Attempt, client.OneLine(cmp.Or(l.Tracker, unknown))), "AGGREGATED"
+	if l.Running {
+		kind = "LOCAL"
+	}
+	fmt.Fprintf(w, "%s\nLogAggregationType: %s\n%s\nLogType:%s\nLogLastModifiedTime:%s\n", head, kind, strings.Repeat("=", len(head)), l.Name, l.Modified.Format("Mon Jan 02 15:04:05 -0700 2006"))
+	if l.Size >= 0 {
+		fmt.Fprintf(w, "LogLength:%d\n", l.Size)
+	}
+	fmt.Fprintln(w, "LogContents:")
+	if _, err := io.Copy(w, content); err != nil {
+		return err
+	}
+	end := "End of LogType:" + l.Name
+	_, err := fmt.Fprintf(w, "\n%s\n%s\n\n", end, strings.Repeat("*", len(end)+50))
+	return err
 }
