@@ -106,11 +106,11 @@ func TestStreamingCommands(t *testing.T) {
 		out          string
 	}{
 		{name: "reads nothing, exits 0", mapper: "exit 0", fail: []string{`the mapper "sh mapper" did not read its input`}},
-		{name: "reads one line", mapper: "read line; exit 0", fail: []string{"did not read its input"}},
+		{name: "reads one line", mapper: "read line; exit 0", fail: []string{"did not read its input", "set stream.minRecWrittenToEnableSkip_=0"}},
 		{name: "closes standard input", mapper: "exec <&-; echo done", fail: []string{"did not read its input"}},
 		{name: "exits 1", mapper: "cat; echo sorry >&2; exit 1", fail: []string{`the mapper "sh mapper" subprocess failed with code 1`, "sorry"}},
 		{name: "reads nothing, exits 3", mapper: "echo sorry >&2; exit 3", fail: []string{"subprocess failed with code 3", "sorry"}},
-		{name: "killed", mapper: "kill -9 $$", fail: []string{"subprocess failed with code 137"}},
+		{name: "killed", mapper: "kill -9 $$", fail: []string{"subprocess failed with code 137: signal 9, killed"}},
 		{name: "terminated", mapper: "cat > /dev/null; kill -15 $$", fail: []string{"subprocess failed with code 143"}},
 		{name: "reads nothing, exits 1, which is accepted", mapper: "exit 1", properties: []string{"-D", "stream.non.zero.exit.is.failure=false"}, fail: []string{"did not read its input"}},
 		{name: "reads nothing, and leaves a process that holds standard input", mapper: "exec 3<&0; sleep 600 <&3 >&- 2>&- & exit 0", fail: []string{"did not read its input"}},
@@ -172,13 +172,18 @@ func TestStreamingNoCommand(t *testing.T) {
 	write(t, filepath.Join(dir, "in"), "line\n")
 	plain := filepath.Join(dir, "plain")
 	write(t, plain, "echo a")
+	write(t, filepath.Join(dir, "old.py"), "#! /no/python2.6 -u\nprint 1\n")
+	write(t, filepath.Join(dir, "dos.sh"), "#!/bin/sh\r\ncat\r\n")
 	for _, c := range []struct{ mapper, reducer, stderr string }{
-		{"no-such-command -x", "cat", `cannot run the mapper "no-such-command -x"`},
-		{plain, "cat", "permission denied"},
+		{"no-such-command -x", "cat", `cannot run the mapper "no-such-command -x": "no-such-command" is neither in the working directory of the attempt nor on PATH: ship it with -file`},
+		{plain, "cat", "permission denied: use chmod a+x"},
 		{dir, "cat", "permission denied"},
 		{"cat", "/no/such/command", `cannot run the reducer "/no/such/command"`},
+		{"old.py", "cat", `the interpreter "/no/python2.6", which is not there`},
+		{"cat", "dos.sh", "ends in a carriage return: save it with line feeds only"},
+		{"com.acme.WordMapper", "cat", "Quern runs no Java, and has of Hadoop's classes only IdentityMapper, IdentityReducer, aggregate"},
 	} {
-		code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1",
+		code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1", "-files", "old.py,dos.sh",
 			"-input", "in", "-output", "out", "-mapper", c.mapper, "-reducer", c.reducer)
 		checkStreamed(t, code, stderr, []string{c.stderr})
 	}

@@ -77,13 +77,12 @@ func (c *child) begin() error {
 		return fmt.Errorf("start the %s: %w", c.role, err)
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, errW
-	if err := c.cmd.Start(); err != nil {
+	cmd, err := startProcess(c.cmd)
+	if err != nil {
 		c.close()
-		if errors.Is(err, syscall.E2BIG) {
-			err = fmt.Errorf("%w: the environment has all properties of the job; cut long values with -D %s=1000", err, truncateLimit)
-		}
-		return fmt.Errorf("cannot run the %s %q: %w", c.role, c.command, err)
+		return fmt.Errorf("cannot run the %s %q: %w", c.role, c.command, c.startError(err))
 	}
+	c.cmd = cmd
 	return nil
 }
 
@@ -131,7 +130,7 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 		return ended
 	}
 	if broken := new(brokenPipe); errors.As(feedErr, broken) {
-		return cmp.Or(err, exit, c.failed("did not read its input: %w", broken.error))
+		return cmp.Or(err, exit, c.failed("did not read its input: %w: %s", broken.error, c.unread()))
 	}
 	return cmp.Or(err, feedErr, exit)
 }
@@ -161,11 +160,18 @@ func (c *child) exitError(err error) error {
 	case c.anyExit:
 		return nil
 	}
-	code := exit.ExitCode()
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		code = 128 + int(status.Signal())
+		return c.failed("subprocess failed with code %d: signal %d, %v", 128+int(status.Signal()), status.Signal(), status.Signal())
 	}
-	return c.failed("subprocess failed with code %d", code)
+	return c.failed("subprocess failed with code %d", exit.ExitCode())
+}
+
+// unread says what to do about a command that left input unread.
+func (c *child) unread() string {
+	if c.role == "mapper" {
+		return "read to the end, or set " + enoughProperty + "=0"
+	}
+	return "read to the end"
 }
 
 // failed describes a failure of the command, with its split and the last lines of its standard error.

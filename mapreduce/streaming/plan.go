@@ -33,6 +33,7 @@ const (
 	outValueClass      = "mapreduce.job.output.value.class"
 	sortMemory         = "mapreduce.task.io.sort.mb"
 	truncateLimit      = "stream.jobconf.truncate.limit"
+	enoughProperty     = "stream.minRecWrittenToEnableSkip_"
 	lazyProperty       = "quern.output.lazy"
 )
 
@@ -169,7 +170,7 @@ func (c *compiled) numbers() error {
 	}{
 		{"stream.num.map.output.key.fields", 1, &c.mapCut.fields},
 		{"stream.num.reduce.output.key.fields", 1, &c.reduceCut.fields},
-		{"stream.minRecWrittenToEnableSkip_", math.MaxInt, &c.enough},
+		{enoughProperty, math.MaxInt, &c.enough},
 		{truncateLimit, -1, &c.valueMax},
 		{runtime.RecordMaxBytes, 0, &c.lineMax},
 		{sortMemory, 100, &c.sortMiB},
