@@ -33,7 +33,13 @@ const exitHadoopUsage = 255
 
 // hadoop answers as one of Hadoop's programs.
 func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
-	useInstalledConfiguration(startedAs(), t.getenv)
+	args, configured, err := launcherOptions(args)
+	if err != nil {
+		return t.hadoopExit(program, err)
+	}
+	if !configured {
+		useInstalledConfiguration(startedAs(), t.getenv)
+	}
 	command := ""
 	if len(args) > 0 {
 		command, args = args[0], args[1:]
@@ -61,6 +67,8 @@ func (t *tool) hadoop(ctx context.Context, program string, args []string) int {
 		return t.hadoopExit(word, t.getConf(args))
 	case word == "yarn logs":
 		return t.hadoopExit(word, t.yarnLogs(ctx, args))
+	case instead(word) != "":
+		return t.hadoopExit(program, fmt.Errorf("%s is not answered: use %s", command, instead(word)))
 	default:
 		return t.hadoopExit(program, fmt.Errorf("%s is not answered: Quern runs no Java class. It answers\n%s", strings.TrimSpace(command), hadoopCommands))
 	}

@@ -42,6 +42,7 @@ func TestHadoopPrograms(t *testing.T) {
 	writeJar(t, "tools.jar", streamingClass)
 	writeJar(t, "hadoop-streaming-tests.jar", "org.example.Main")
 	write(t, "in", "b a\n")
+	write(t, "conf/core-site.xml", "<configuration><property><name>fs.defaultFS</name><value>s3a://bucket</value></property></configuration>")
 	usage := "option -D needs a value"
 	for _, c := range []struct {
 		args           string
@@ -79,13 +80,18 @@ func TestHadoopPrograms(t *testing.T) {
 		{"hadoop jar hadoop-streaming.jar -input in -output out -mapper cat -background", 1, "", "-background: without a job tracker"},
 		{"mapred job -list", 0, "Total jobs:0\n                  JobId\t", ""},
 		{"mapred job -status job_7_0001", 1, "", "Could not find job job_7_0001: no job tracker is known: set QUERN_JOBTRACKER"},
-		{"mapred job -events job_7_0001 1 2", 255, "", "-events is not answered"},
+		{"mapred job -events job_7_0001 1 2", 255, "", "mapred job: -events is not answered: use mrsubmit trace JOB\n"},
+		{"hadoop job -set-priority job_7_0001 HIGH", 255, "", "hadoop job: -set-priority is not answered: use mrsubmit set JOB priority=PRIORITY\n"},
+		{"mapred job -nonsense", 255, "", "mapred job: -nonsense is not answered: docs/hadoop.md"},
+		{"hadoop --config conf --loglevel WARN fs -ls -C in", 1, "", "s3a://bucket"},
+		{"hdfs --config /none dfs -ls", 1, "", "hdfs: cannot find the configuration directory \"/none\" of --config\n"},
+		{"hadoop --config", 1, "", "no parameter is provided for --config"},
 		{"mapred job -kill", 255, "", "-kill has 0 arguments, want 1"},
 		{"yarn application -list", 0, "Total number of applications (application-types: [], states: [SUBMITTED, ACCEPTED, RUNNING] and tags: []):0\n", ""},
-		{"yarn application -movetoqueue a", 255, "", "is not answered"},
 		{"yarn node -list", 0, "Total Nodes:0\n         Node-Id\t     Node-State\tNode-Http-Address\tNumber-of-Running-Containers\n", ""},
 		{"yarn node -status n", 255, "", "yarn node -status n is not answered: want -list"},
 		{"yarn node -list -states", 255, "", "option -states of yarn node -list is not supported, or needs a value"},
+		{"yarn application -movetoqueue a", 255, "", "yarn application: -movetoqueue is not answered: use mrsubmit set JOB pool=POOL\n"},
 		{"yarn logs -applicationId application_7_0001", 255, "Can not find the logs for the application: application_7_0001", ""},
 		{"yarn logs -applicationId job_7_0001", 255, "", "not an id of an application"},
 	} {

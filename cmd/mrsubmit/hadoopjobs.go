@@ -34,7 +34,7 @@ func (t *tool) mapredJob(ctx context.Context, args []string) error {
 	all := option == "-list" && slices.Equal(args, []string{"all"})
 	switch {
 	case !known:
-		return usagef("mapred job %s is not answered: docs/hadoop.md has the command of mrsubmit", option)
+		return notAnswered("mapred job", option)
 	case len(args) != n && !all:
 		return usagef("%s has %d arguments, want %d", option, len(args), n)
 	}
@@ -170,8 +170,10 @@ func (t *tool) yarnApplication(ctx context.Context, args []string) error {
 		}
 		return q.applications(ctx, t.stdout, states)
 	case option == "-status" && len(args) == 1, option == "-kill" && len(args) > 0:
+	case instead("yarn application "+option) != "":
+		return notAnswered("yarn application", option)
 	default:
-		return usagef("yarn application %s is not answered: want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
+		return usagef("%s is not answered: want -list [-appStates STATES] [-appTypes TYPES], -status APPLICATION or -kill APPLICATION…", strings.Join(append([]string{option}, args...), " "))
 	}
 	for _, arg := range args {
 		id, err := hadooplog.ParseApplication(arg)
@@ -270,7 +272,7 @@ func logOptions(args []string) (app string, names []string, err error) {
 			names = strings.Split(args[1], ",")
 		case "-appOwner": // the task trackers know the owner
 		default:
-			return "", nil, usagef("yarn logs %s is not answered: want -applicationId APPLICATION [-log_files stdout,stderr]", args[0])
+			return "", nil, usagef("%s is not answered: want -applicationId APPLICATION [-log_files stdout,stderr]", args[0])
 		}
 	}
 	return app, names, nil
