@@ -43,20 +43,9 @@ func (s *stderr) read(from io.Reader) {
 			s.task.Alive()
 		}
 		n += got
-		begin := 0
-		for {
-			end := bytes.IndexAny(buf[begin:n], "\r\n")
-			if end < 0 {
-				break
-			}
-			s.line(buf[begin : begin+end+1])
-			begin += end + 1
-		}
-		n = copy(buf, buf[begin:n])
-		if err != nil || n == len(buf) { // a longer line goes to the log in pieces
-			if n > 0 {
-				s.line(buf[:n])
-			}
+		n = copy(buf, buf[s.lines(buf[:n]):n])
+		if n > 0 && (err != nil || n == len(buf)) { // a longer line goes to the log in pieces
+			s.line(buf[:n])
 			n = 0
 		}
 		if err != nil {
@@ -65,20 +54,55 @@ func (s *stderr) read(from io.Reader) {
 	}
 }
 
-// line handles a line with its end, or a piece of a very long one.
-func (s *stderr) line(line []byte) {
-	report, ok := bytes.CutPrefix(line, s.prefix)
-	if !ok || len(s.prefix) == 0 { // the script of -mapdebug has no reports
-		s.log(line)
-		return
-	}
-	if problem := s.report(string(report)); problem != "" {
-		s.log(fmt.Appendf(nil, "cannot use the line %.200q: %s\n", bytes.TrimRight(line, "\r\n"), problem))
+// lines handles the whole lines of a text, and returns their bytes. It logs lines between reports with one write: a command
+// may write millions of them.
+func (s *stderr) lines(text []byte) (end int) {
+	logged := 0
+	for {
+		n := bytes.IndexAny(text[end:], "\r\n")
+		if n < 0 {
+			s.log(text[logged:end])
+			return end
+		}
+		line := text[end : end+n+1]
+		if s.isReport(line) {
+			s.log(text[logged:end])
+			logged = end + n + 1
+			s.line(line)
+		} else {
+			s.keep(line)
+		}
+		end += n + 1
 	}
 }
 
-func (s *stderr) log(line []byte) {
-	s.to.Write(line) // a log that cannot be written does not fail the attempt
+// line handles a line with its end, or a piece of a very long one.
+func (s *stderr) line(line []byte) {
+	if s.isReport(line) {
+		problem := s.report(string(line[len(s.prefix):]))
+		if problem == "" {
+			return
+		}
+		line = fmt.Appendf(nil, "cannot use the line %.200q: %s\n", bytes.TrimRight(line, "\r\n"), problem)
+	}
+	s.log(line)
+	s.keep(line)
+}
+
+// isReport reports whether a line is a report. The script of -mapdebug has none.
+func (s *stderr) isReport(line []byte) bool {
+	return len(s.prefix) > 0 && bytes.HasPrefix(line, s.prefix)
+}
+
+// log writes to the attempt's log. A log that cannot be written does not fail the attempt.
+func (s *stderr) log(text []byte) {
+	if len(text) > 0 {
+		s.to.Write(text)
+	}
+}
+
+// keep keeps a line for the error.
+func (s *stderr) keep(line []byte) {
 	if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
 		return
 	}

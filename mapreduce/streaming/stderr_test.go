@@ -44,6 +44,37 @@ func TestStderrMemory(t *testing.T) {
 	}
 }
 
+// TestStderrLog: the log has all that is no report, in its order, and it is not written line by line.
+func TestStderrLog(t *testing.T) {
+	var log writes
+	s := told(&runtime.Task{})
+	s.to = &log
+	long := strings.Repeat("x", reportMax+10)
+	lines := strings.Repeat("0123456789abcde\n", 100_000)
+	s.read(strings.NewReader("a\r\nreporter:status:x\n\nreporter:no\n" + long + "\n" + lines + "b\nreporter:counter:g,n,1\nend"))
+	want := "a\r\n\ncannot use the line \"reporter:no\": want counter:GROUP,NAME,AMOUNT or status:TEXT after the prefix\n" + long + "\n" + lines + "b\nend"
+	if got := log.String(); got != want {
+		t.Errorf("%d bytes are logged, want %d: %.200q", len(got), len(want), got)
+	}
+	if log.n > 200 {
+		t.Errorf("100000 lines are logged with %d writes", log.n)
+	}
+	if got := s.last(); !strings.HasSuffix(got, "\n0123456789abcde\nb\nend") || strings.Count(got, "\n") != tailLines-1 {
+		t.Errorf("the last lines are %q", got)
+	}
+}
+
+// writes counts writes.
+type writes struct {
+	strings.Builder
+	n int
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n++
+	return w.Builder.Write(p)
+}
+
 // names has a report for each of many counters.
 type names struct {
 	n    int
