@@ -115,6 +115,19 @@ func TestHadoopPrograms(t *testing.T) {
 	}
 }
 
+// TestHadoopCause: the exception at the end of a long traceback is in the record of the attempt and in that of the job,
+// also if the command is long.
+func TestHadoopCause(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", "b a\n")
+	write(t, "map.sh", "cat; for i in 1 2 3 4 5 6 7 8 9; do echo at $i "+strings.Repeat("x", 150)+" >&2; done; echo 'ValueError: no b' >&2; exit 1")
+	code, _, stderr := answered(t, nil, "mapred", "streaming", "-D", "mapreduce.map.maxattempts=1", "-files", "map.sh",
+		"-input", "in", "-output", "out", "-mapper", "sh map.sh "+strings.Repeat("y", 1000))
+	if code != 1 || !inOrder(stderr, "Status : FAILED\n…subprocess failed with code 1\n…subprocess failed with code 1: ValueError: no b; its split is file:…FAILED due to: …ValueError: no b") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 // TestHadoopLogs: the logs of more attempts are saved than the job tracker serves histories at a time.
 func TestHadoopLogs(t *testing.T) {
 	dir := t.TempDir()

@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // inputBuffer is Hadoop's. It decides whether a command that does not read its input fails: what is in the buffer when
@@ -174,13 +176,24 @@ func (c *child) unread() string {
 	return "read to the end"
 }
 
-// failed describes a failure of the command, with its split and the last lines of its standard error.
+// Limits of what comes before the last lines of standard error in an error. Lists of attempts cut errors to 500 bytes.
+const (
+	commandText = 150
+	endText     = 200
+)
+
+// failed describes a failure of the command. The last line of standard error comes first, since it mostly has the cause
+// and a long error is cut; then the split, and the lines before.
 func (c *child) failed(format string, args ...any) error {
-	err := fmt.Errorf("the "+c.role+" %q "+format, append([]any{c.command}, args...)...)
+	err := fmt.Errorf("the "+c.role+" %q "+format, append([]any{wire.Truncate(c.command, commandText)}, args...)...)
+	last := c.stderr.last()
+	if end := last[strings.LastIndexByte(last, '\n')+1:]; end != "" {
+		err = fmt.Errorf("%w: %s", err, wire.Truncate(strings.TrimSpace(end), endText))
+	}
 	if c.split != "" {
 		err = fmt.Errorf("%w; its split is %s", err, c.split)
 	}
-	if last := c.stderr.last(); last != "" {
+	if strings.Contains(last, "\n") || len(last) > endText {
 		err = fmt.Errorf("%w; the last lines of its standard error:\n%s", err, last)
 	}
 	return err
