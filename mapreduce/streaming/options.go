@@ -90,7 +90,7 @@ func options() []option {
 		into("partitioner", func(j *Job) *string { return &j.Partitioner }),
 		{name: "numReduceTasks", value: true, set: func(p *parser, value string) error {
 			if n, err := strconv.Atoi(value); err != nil || n < 0 {
-				return fmt.Errorf("-numReduceTasks %s: must be a whole number", value)
+				return fmt.Errorf("-numReduceTasks %s: must be a whole number from 0", value)
 			}
 			if p.reduces != "" && p.reduces != value {
 				return fmt.Errorf("-numReduceTasks is given twice: %s and %s", p.reduces, value)
@@ -315,7 +315,7 @@ func (p *parser) shippedFile(text string) (name, from string, local bool, err er
 	info, err := os.Stat(p.local(from))
 	switch {
 	case err != nil:
-		return "", "", false, fmt.Errorf("file: %w", err)
+		return "", "", false, fmt.Errorf("file %s to ship: %w", from, err)
 	case info.IsDir():
 		return "", "", false, fmt.Errorf("file %s is a directory: name its files", from)
 	}
