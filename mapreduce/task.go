@@ -160,8 +160,7 @@ func (t *Task) Parts(name string) ([]SidePart, error) { return t.host.Parts(name
 
 // Directory returns the local path of a directory with the content of an archive or directory named in
 // Job.Archives. Archives are unpacked: .zip, .jar, .tar, .tgz, and .tar with the suffix of a codec such as .tar.gz.
-// The attempts of the job on a disk of a task tracker share one copy: do not change its files. A local directory is
-// used in place.
+// The jobs of an owner on a task tracker share one copy: do not change its files. A local directory is used in place.
 //
 // The job fails if the archive has a member that leads out of the directory, also by a link, or that is a device, or if
 // it is larger than quern.archive.max.bytes.

@@ -44,7 +44,7 @@ type attempt struct {
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a := &attempt{worker: w, cmd: run, fs: w.fs, counters: make(wire.Counters)}
-	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work"), shared: filepath.Join(filepath.Dir(run.Dir), sharedName)}
+	a.task = &Task{ID: run.Attempt, fs: w.fs, dir: run.Dir, work: filepath.Join(run.Dir, "work")}
 	a.task.Ctx, a.task.cancel = context.WithCancelCause(ctx)
 	a.task.pulse.ask()
 	context.AfterFunc(a.task.Ctx, a.task.pulse.end)

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,16 +21,24 @@ import (
 // Side files that are directories: archives, which attempts get unpacked, and directories. In wire.JobPlan.Files
 // their names end with a slash.
 //
-// The attempts of a job on one disk of a task tracker share a copy:
+// The jobs of an owner on a task tracker share a copy of each version:
 //
-//	<job>/shared/<name>/files    the copy, complete
-//	<job>/shared/<name>/new      made by an attempt, which renames it; if it was killed, the next one removes this
-//	<job>/shared/<name>/archive  local copy of an archive while it is unpacked
-//	<job>/shared/<name>/lock     locked meanwhile, for which the other attempts wait
+//	<shared>/<version>/files    the copy, complete
+//	<shared>/<version>/new      made by an attempt, which renames it; if it was killed, the next one removes this
+//	<shared>/<version>/archive  local copy of an archive while it is unpacked
+//	<shared>/<version>/lock     locked meanwhile, for which the other attempts wait
 //
-// The setup's list of side files guards the version: if the archive changes, the job fails. All of <job> is removed when
-// the job ends. A directory on local disks is used in place.
+// The link <attempt>/shared-<name> leads to <shared>. The task tracker makes both, for all jobs of an owner that name the
+// same path, and removes <shared> when the last of them has ended. A task tracker of an older version makes none: then
+// <shared> is <job>/shared/<name>, and only the attempts of the job on a disk share the copy.
+//
+// <version> is a hash of the names, sizes and modification times of the files, and of ArchiveMaxBytes. The setup's list of
+// side files has the same: if the archive changes, the job fails. An attempt compares them again before it completes a
+// copy. A directory on local disks is used in place.
 const sharedName = "shared"
+
+// SharedLink returns the name of the link to <shared> in the directory of an attempt.
+func SharedLink(name string) string { return sharedName + "-" + name }
 
 // lockPoll is how often an attempt looks whether another one has made a directory.
 const lockPoll = 50 * time.Millisecond
@@ -154,8 +164,12 @@ func (t *Task) fetchDirectory(name string) (dir string, err error) {
 	if local, ok := strings.CutPrefix(source.Name, "file://"); ok && source.Dir {
 		return local, nil
 	}
-	own := filepath.Join(t.shared, name)
-	if err := os.MkdirAll(own, 0o777); err != nil {
+	version, err := t.versionOf(files)
+	if err != nil {
+		return "", err
+	}
+	own, err := t.sharedDir(name, version)
+	if err != nil {
 		return "", err
 	}
 	dir = filepath.Join(own, "files")
@@ -176,13 +190,53 @@ func (t *Task) fetchDirectory(name string) (dir string, err error) {
 	} else {
 		err = t.unpack(source, made, filepath.Join(own, "archive"))
 	}
+	if errors.Is(err, archive.ErrRefused) {
+		err = Fatal(err)
+	}
+	if err == nil {
+		err = t.checkVersion(name, version)
+	}
 	if err != nil {
-		if errors.Is(err, archive.ErrRefused) {
-			err = Fatal(err)
-		}
 		return "", errors.Join(err, os.RemoveAll(made))
 	}
 	return dir, os.Rename(made, dir)
+}
+
+// versionOf names the version of an archive or directory with these files, as a copy of it.
+func (t *Task) versionOf(files []dfs.Info) (string, error) {
+	limits, err := t.unpackLimits()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, limits.Bytes)
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %d %d\n", f.Name, f.Size, f.Modified.UnixNano())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// checkVersion returns an error if a side file has changed since its version was computed: a copy may have parts of
+// both, and other jobs would take it for the first one.
+func (t *Task) checkVersion(name, version string) error {
+	files, err := t.currentSideFiles(name + "/")
+	if err != nil {
+		return err
+	}
+	if now, err := t.versionOf(files); err != nil || now != version {
+		return errors.Join(err, changedError(t.Plan.Files[name+"/"]))
+	}
+	return nil
+}
+
+// sharedDir returns the directory for the copy of a version, which it makes.
+func (t *Task) sharedDir(name, version string) (string, error) {
+	own, err := os.Readlink(filepath.Join(t.dir, SharedLink(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		own, err = filepath.Join(filepath.Dir(t.dir), sharedName, name), nil
+	}
+	own = filepath.Join(own, version)
+	return own, errors.Join(err, os.MkdirAll(own, 0o777))
 }
 
 // lock waits for an exclusive lock. It ends with the process.

@@ -41,9 +41,21 @@ func (o *opens) Open(name string) (dfs.File, error) {
 	return o.FS.Open(name)
 }
 
-// directoryTask is an attempt of a job. Its task tracker has the copies in shared.
+// directoryTask is an attempt of a job on a task tracker that makes no links: the job has the copies in shared.
 func directoryTask(f dfs.FS, work, shared string, files map[string]string, properties map[string]string) *Task {
-	return &Task{Ctx: context.Background(), fs: f, work: work, shared: shared, Plan: &wire.JobPlan{Files: files, Properties: properties}}
+	return &Task{Ctx: context.Background(), fs: f, work: work, dir: filepath.Join(filepath.Dir(shared), "attempt"), Plan: &wire.JobPlan{Files: files, Properties: properties}}
+}
+
+// sharingTask is an attempt of another job than all others. Its task tracker has linked the directory shared.
+func sharingTask(t *testing.T, f dfs.FS, shared, archive string, properties map[string]string) *Task {
+	dir := t.TempDir()
+	must(0, os.Symlink(shared, filepath.Join(dir, SharedLink("d"))))
+	return &Task{Ctx: context.Background(), fs: f, work: t.TempDir(), dir: dir, Plan: &wire.JobPlan{Files: map[string]string{"d/": archive}, Properties: properties}}
+}
+
+// versionDir returns the directory of the version that a task sees.
+func versionDir(task *Task, name string) string {
+	return must(task.versionOf(must(SideFiles(task.fs, name+"/", task.Plan.Files[name+"/"]))))
 }
 
 // TestDirectoryIsShared: many attempts get the same copy, which is made once, also after an attempt that was killed.
@@ -52,12 +64,14 @@ func TestDirectoryIsShared(t *testing.T) {
 	putFile(files, "mem://t/side/d.tar", tarFile("a", "b/c"))
 	counted := &opens{FS: files}
 	shared := filepath.Join(t.TempDir(), "shared")
-	must(0, os.MkdirAll(filepath.Join(shared, "d/new/left"), 0o777)) // of a killed attempt
+	own := filepath.Join(shared, versionDir(sharingTask(t, files, shared, "mem://t/side/d.tar", nil), "d"))
+	must(0, os.MkdirAll(filepath.Join(own, "new/left"), 0o777)) // of a killed attempt
 	var wait sync.WaitGroup
 	for range 8 {
+		task := sharingTask(t, counted, shared, "mem://t/side/d.tar", nil)
 		wait.Go(func() {
-			dir, err := directoryTask(counted, t.TempDir(), shared, map[string]string{"d/": "mem://t/side/d.tar"}, nil).Directory("d")
-			if err != nil || dir != filepath.Join(shared, "d/files") {
+			dir, err := task.Directory("d")
+			if err != nil || dir != filepath.Join(own, "files") {
 				t.Errorf("%s, %v", dir, err)
 				return
 			}
@@ -70,9 +84,63 @@ func TestDirectoryIsShared(t *testing.T) {
 	if n := counted.n.Load(); n != 1 {
 		t.Errorf("the archive was read %d times", n)
 	}
-	if left, _ := filepath.Glob(shared + "/d/*"); len(left) != 2 { // the copy and its lock
+	if left, _ := filepath.Glob(shared + "/*/*"); len(left) != 2 { // the copy and its lock
 		t.Errorf("left %q", left)
 	}
+	if _, err := sharingTask(t, counted, shared, "mem://t/side/d.tar", map[string]string{ArchiveMaxBytes: "3"}).Directory("d"); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
+		t.Errorf("a job with a lower limit: %v", err)
+	}
+}
+
+// TestDirectoryVersions: jobs get a copy of the version that they see, also from a directory with other versions. An archive that changes
+// while it is unpacked leaves no copy.
+func TestDirectoryVersions(t *testing.T) {
+	files, shared := mem.New(1<<20), t.TempDir()
+	replace := func(text string) {
+		must(0, files.RemoveAll("mem://t/side/d.tar"))
+		putFile(files, "mem://t/side/d.tar", tarFile(text))
+	}
+	read := func(f dfs.FS, want string) error {
+		dir, err := sharingTask(t, f, shared, "mem://t/side/d.tar", nil).Directory("d")
+		if err != nil {
+			return err
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, want)); string(text) != want || err != nil {
+			t.Errorf("%s: %q, %v", want, text, err)
+		}
+		return nil
+	}
+	replace("one")
+	err := read(&replacing{FS: files, replace: func() { replace("two") }}, "")
+	if !errors.Is(err, ErrChanged) || !isFatal(err) {
+		t.Errorf("an archive that changes: %v", err)
+	}
+	if copies, _ := filepath.Glob(shared + "/*/files"); len(copies) != 0 {
+		t.Errorf("it left %q", copies)
+	}
+	for _, text := range []string{"two", "three", "three"} {
+		if text == "three" {
+			replace(text)
+		}
+		if err := read(files, text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// replacing replaces a file after it was opened for the first time.
+type replacing struct {
+	dfs.FS
+	replace func()
+}
+
+func (r *replacing) Open(name string) (dfs.File, error) {
+	f, err := r.FS.Open(name)
+	if r.replace != nil {
+		r.replace()
+		r.replace = nil
+	}
+	return f, err
 }
 
 // TestDirectoryNames: names that add a suffix to another one are copies of their own.
@@ -124,7 +192,7 @@ func TestDirectories(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || !isFatal(err) {
 				t.Errorf("%s: %v (fatal: %v), expected an error with %q", name, err, isFatal(err), want)
 			}
-			if left, _ := filepath.Glob(shared + "/*/*"); len(left) > 1 { // the lock
+			if left, _ := filepath.Glob(shared + "/*/*/*"); len(left) > 1 { // the lock
 				t.Errorf("%s: left %q", name, left)
 			}
 			continue
@@ -149,12 +217,13 @@ func TestDirectoryWaits(t *testing.T) {
 	files := mem.New(1 << 20)
 	putFile(files, "mem://t/side/d.tar", tarFile("a"))
 	shared := t.TempDir()
-	must(0, os.Mkdir(shared+"/d", 0o777))
-	unlock := must(tryLock(shared + "/d/lock"))
+	task := sharingTask(t, files, shared, "mem://t/side/d.tar", nil)
+	own := filepath.Join(shared, versionDir(task, "d"))
+	must(0, os.Mkdir(own, 0o777))
+	unlock := must(tryLock(own + "/lock"))
 	defer unlock()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("killed"))
-	task := directoryTask(files, t.TempDir(), shared, map[string]string{"d/": "mem://t/side/d.tar"}, nil)
 	task.Ctx = ctx
 	if _, err := task.Directory("d"); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("error %v", err)

@@ -47,7 +47,7 @@ type Task struct {
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
-	shared  string // the job's directory on the same disk, for copies that all attempts use
+	dir     string // the attempt's own directory
 	outputs *outputs
 	cancel  context.CancelCauseFunc // of Ctx; nil: the attempt cannot be cancelled
 

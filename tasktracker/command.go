@@ -68,6 +68,9 @@ func (l *loop) do(c core.Command) {
 			l.diskWork.Put(remove)
 		}
 		l.removeUnusedJobs(c.Staging)
+		for _, dir := range l.sideDirs.Release(c.Staging) {
+			l.do(core.Remove{Path: dir})
+		}
 		l.forgetCredentials(c.Staging)
 	}
 }

@@ -25,7 +25,7 @@ const (
 // layout has the names of the files that a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: datadir.TaskTracker,
-	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, disks.TrashDir},
+	Dirs:  []string{core.JobsDir, core.SharedDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, disks.TrashDir},
 	Files: []string{process.RecordFile, process.NewRecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
 }
 

@@ -5,13 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/process"
+	"github.com/quernmr/quern/tasktracker/sidedirs"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
@@ -117,7 +120,7 @@ func (cfg *Config) programDirs() []string {
 // startWorker starts a worker. The directories of all its jobs exist before: an isolated worker sees no
 // later ones.
 func (l *loop) startWorker(c core.StartWorker) {
-	sub := l.programs.Submission(c.Staging, c.Root)
+	sub, disks := l.programs.Submission(c.Staging, c.Root), l.goodDisks()
 	l.workers.Start(c.Worker, c.Dir, func() (*workers.Program, error) {
 		owner, err := l.giveTo(c)
 		if err != nil {
@@ -127,7 +130,7 @@ func (l *loop) startWorker(c core.StartWorker) {
 		if err != nil {
 			return nil, err
 		}
-		p := &workers.Program{Submission: staged, Executable: exe, Account: owner}
+		p := &workers.Program{Submission: staged, Executable: exe, Account: owner, Shared: l.shareSideFiles(c, staged, owner, disks)}
 		if l.isolation == isolation.None {
 			return p, nil
 		}
@@ -137,7 +140,11 @@ func (l *loop) startWorker(c core.StartWorker) {
 				p.Jobs = append(p.Jobs, core.JobPath(disk, job))
 			}
 		}
-		l.post(func() { l.jobDirs[c.Staging] = p.Jobs })
+		made := slices.Clone(p.Jobs)
+		l.post(func() { l.jobDirs[c.Staging] = made })
+		for _, s := range p.Shared {
+			p.Jobs = append(p.Jobs, s.Dir)
+		}
 		return p, nil
 	})
 }
@@ -168,6 +175,32 @@ func (l *loop) giveTo(c core.StartWorker) (*account.Account, error) {
 		return nil, fmt.Errorf("staging directory: %w", err)
 	}
 	return a, nil
+}
+
+// goodDisks returns the disks that have not failed.
+func (l *loop) goodDisks() []string {
+	return slices.DeleteFunc(slices.Clone(l.cfg.Disks), func(disk string) bool { return l.badDisks[disk] != "" })
+}
+
+// shareSideFiles returns where the jobs of a submission share copies of their archives and directories with other jobs
+// of their owner.
+func (l *loop) shareSideFiles(c core.StartWorker, sub *wire.Submission, a *account.Account, disks []string) (all []workers.Shared) {
+	holder := c.Owner
+	if a != nil {
+		holder = fmt.Sprintf("%s %d", c.Owner, a.UID)
+	}
+	for i := range sub.Plan.Jobs {
+		for name, url := range sub.Plan.Jobs[i].Files {
+			base := strings.TrimSuffix(name, "/")
+			if !runtime.IsDirectory(name) || base != filepath.Base(base) || !filepath.IsLocal(base) {
+				continue // the attempt refuses a wrong name
+			}
+			if dir := l.sideDirs.Use(c.Staging, sidedirs.Source{Holder: holder, URL: url}, disks); dir != "" {
+				all = append(all, workers.Shared{Job: i, Name: base, Dir: dir})
+			}
+		}
+	}
+	return all
 }
 
 // removeUnusedJobs removes the directories of jobs that had nothing here.

@@ -89,6 +89,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/program"
+	"github.com/quernmr/quern/tasktracker/sidedirs"
 	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
@@ -370,6 +371,7 @@ type loop struct {
 	diskWork    *wire.Queue[func()] // see runDiskWork
 	isolation   isolation.Level
 	jobDirs     map[string][]string // by staging: made for isolated workers
+	sideDirs    sidedirs.Store
 	meters      meters
 }
 

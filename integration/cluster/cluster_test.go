@@ -141,7 +141,7 @@ func (c *cluster) leftovers() []string {
 		if !d.Running() {
 			continue
 		}
-		for _, sub := range []string{"jobs", "run", "programs"} {
+		for _, sub := range []string{"jobs", "shared", "run", "programs"} {
 			root := filepath.Join(d.Data(), sub)
 			filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 				if err == nil && path != root {

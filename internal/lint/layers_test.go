@@ -28,7 +28,7 @@ func layers() [][]string {
 		{"embedded", "gossip", "sim/..."},
 		{"jobtracker", "jobtracker/breakdown", "jobtracker/glance", "jobtracker/replica", "jobtracker/pages/...", "jobtracker/web", "tasktracker"},
 		{"jobtracker/web/seek", "tasktracker/process"},
-		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/token", "tasktracker/workers"},
+		{"tasktracker/account", "tasktracker/account/rights", "tasktracker/attemptlog", "tasktracker/cgroup", "tasktracker/credentials", "tasktracker/disks", "tasktracker/gather", "tasktracker/healthscript", "tasktracker/isolation", "tasktracker/isolation/enter", "tasktracker/program", "tasktracker/sidedirs", "tasktracker/token", "tasktracker/workers"},
 		{"client"},
 		{"jobtracker/core", "tasktracker/core"},
 		{"jobtracker/core/admission", "jobtracker/core/handshake"},

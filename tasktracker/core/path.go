@@ -16,11 +16,13 @@ const (
 	PositionFile = "position"
 )
 
-// JobsDir, LogsDir and RunDir are the subdirectories of a tracker's directory.
+// JobsDir, LogsDir and RunDir are the subdirectories of a tracker's directory. JobsDir and SharedDir are on its disks,
+// too, see package sidedirs.
 const (
-	JobsDir = "jobs"
-	LogsDir = "logs"
-	RunDir  = "run"
+	JobsDir   = "jobs"
+	LogsDir   = "logs"
+	RunDir    = "run"
+	SharedDir = "shared"
 )
 
 // PrivateTmp is the directory in a worker's directory that an isolated worker has as /tmp.

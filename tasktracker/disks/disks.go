@@ -6,9 +6,10 @@
 //
 // The [datadir.Layout] of the tracker limits what may be in a directory. On each disk:
 //
-//	jobs/   files of attempts and homes, with names of tasktracker/core
-//	trash/  files that are being removed: moving them there is quick
-//	probe   exists while the disk is probed
+//	jobs/    files of attempts and homes, with names of tasktracker/core
+//	shared/  copies of archives that jobs share, see package sidedirs
+//	trash/   files that are being removed: moving them there is quick
+//	probe    exists while the disk is probed
 //
 // # Invariants
 //

@@ -54,7 +54,7 @@ func cleanDisk(disk *datadir.Dir, all bool) ([]Leftover, error) {
 	if !all {
 		return moveToTrash(disk)
 	}
-	return nil, errors.Join(disk.Remove(core.JobsDir), disk.Remove(TrashDir))
+	return nil, errors.Join(disk.Remove(core.JobsDir), disk.Remove(core.SharedDir), disk.Remove(TrashDir))
 }
 
 // moveToTrash moves the files of an earlier process out of the way of new attempts and
@@ -93,6 +93,9 @@ func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 			t.put(name)
 		}
 		_ = disk.Root().Remove(dir) // fails if it is not empty
+	}
+	if _, err := disk.Root().Lstat(core.SharedDir); err == nil {
+		t.put(core.SharedDir)
 	}
 	return outputs, t.err
 }

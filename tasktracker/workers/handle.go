@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,6 +29,7 @@ type handle struct {
 
 	mu         sync.Mutex
 	worker     Worker         // nil: not started yet
+	shared     []Shared       // of its program
 	running    wire.AttemptID // zero: none
 	killed     bool           // or asked to end
 	ending     *time.Timer    // the next step of end; nil: none
@@ -231,7 +233,7 @@ func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.worker = w
+	h.worker, h.shared = w, p.Shared
 	if h.killed {
 		w.Kill()
 	}
@@ -264,9 +266,12 @@ func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 		err = fmt.Errorf("make the attempt's directories: %w", err)
 	}
 	h.mu.Lock()
-	worker := h.worker
+	worker, shared := h.worker, h.shared
 	h.running = run.Attempt
 	h.mu.Unlock()
+	if err == nil {
+		err = linkShared(run, shared)
+	}
 	w, ok := worker.(loggedWorker)
 	if err != nil || !ok {
 		return run, err
@@ -274,6 +279,28 @@ func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 	sent := *run
 	sent.Logs, err = w.Capture(run.Logs, func(err error) { h.logFailed(run.Attempt, err) })
 	return &sent, err
+}
+
+// linkShared tells an attempt where its job shares copies with others: by links, which programs of older versions
+// ignore.
+func linkShared(run *wire.Run, shared []Shared) error {
+	if len(shared) == 0 {
+		return nil
+	}
+	job, err := os.OpenRoot(filepath.Dir(run.Dir))
+	if err != nil {
+		return err
+	}
+	defer job.Close()
+	for _, s := range shared {
+		if s.Job != run.Index {
+			continue
+		}
+		if err := job.Symlink(s.Dir, filepath.Join(filepath.Base(run.Dir), runtime.SharedLink(s.Name))); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("link the shared directory of side file %q: %w", s.Name, err)
+		}
+	}
+	return nil
 }
 
 // logFailed kills the worker if the log of its attempt cannot be written. It ignores the

@@ -55,8 +55,16 @@ type Program struct {
 	Submission *wire.Submission
 	Executable *os.File         // open; nil: start it from Submission.Program.Path
 	Jobs       []string         // directories of the submission's jobs, on all disks
+	Shared     []Shared         // copies of archives that its jobs share with others
 	Account    *account.Account // of the worker, see package isolation; nil: the tracker's
 	Planned    any              // what Plan of the Starter has found out; nil: nothing
+}
+
+// Shared is a directory for the copy of a side file.
+type Shared struct {
+	Job  int    // index of the job in the submission
+	Name string // of the side file
+	Dir  string
 }
 
 // planner is a Starter that first looks at files which the submission names. This may take any time, as on a dead NFS server,
