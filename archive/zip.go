@@ -24,8 +24,8 @@ const (
 	endMost = 65 << 10 / 46 // members that Go's reader meets twice, as it looks for the directory's end
 )
 
-// directory lets Go's reader read the directory of a zip file, which it keeps in memory: 300 bytes for each member beside
-// its name. It fails beyond the limits.
+// directory is what Go's reader reads as the directory of a zip file. The reader keeps it in memory: 300 bytes for each
+// member beside its name. Reads fail beyond the limits.
 type directory struct {
 	io.ReaderAt
 	limits  Limits

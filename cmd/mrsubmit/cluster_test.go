@@ -439,18 +439,6 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// inOrder reports whether text has the pieces of want in this order. "…" separates the pieces.
-func inOrder(text, want string) bool {
-	for piece := range strings.SplitSeq(want, "…") {
-		_, after, ok := strings.Cut(text, piece)
-		if !ok {
-			return false
-		}
-		text = after
-	}
-	return true
-}
-
 // TestRunOnCluster: run uploads the program with its hash as name, and waits until the job ends.
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -155,7 +155,7 @@ func (f fakeFailures) read(context.Context, wire.AttemptID, string) (io.ReadClos
 	return io.NopCloser(strings.NewReader(strings.Repeat("x", f.size))), nil
 }
 
-// TestHadoopLogsBound: logs are saved up to a bound, in which small ones count as blocks of a disk. What is left out is named.
+// TestHadoopLogsBound: logs are saved up to a bound, in which small ones count as blocks of a disk. A warning names the number of attempts without logs.
 func TestHadoopLogsBound(t *testing.T) {
 	for _, c := range []struct {
 		size, attempts, saved int

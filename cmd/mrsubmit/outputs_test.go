@@ -62,3 +62,15 @@ func TestOutputs(t *testing.T) {
 		}
 	}
 }
+
+// inOrder reports whether text has the pieces of want in this order. "…" separates the pieces.
+func inOrder(text, want string) bool {
+	for piece := range strings.SplitSeq(want, "…") {
+		_, after, ok := strings.Cut(text, piece)
+		if !ok {
+			return false
+		}
+		text = after
+	}
+	return true
+}
