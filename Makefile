@@ -5,7 +5,7 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-pages bench-steps bench-files bench-hadoop mutants tpch papers browser screenshots
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-pages bench-steps bench-files bench-hadoop bench-mrjob mutants tpch papers browser screenshots
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -104,6 +104,10 @@ bench-files:
 # Compares word counts with those of Hadoop's local runner: BENCHFLAGS="-size 100M -runs 1"
 bench-hadoop:
 	go run ./bench hadoop $(BENCHFLAGS)
+
+# Measures a small job of mrjob, and what its time is spent on.
+bench-mrjob:
+	go run ./bench mrjob $(BENCHFLAGS)
 
 # Plants faults in the code and prints which test notices each: an hour, or ONLY=REGEXP.
 mutants:

@@ -23,6 +23,7 @@ import (
 	"github.com/quernmr/quern/bench/hdfs"
 	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/bench/mix"
+	"github.com/quernmr/quern/bench/mrjob"
 	"github.com/quernmr/quern/bench/pages"
 	"github.com/quernmr/quern/bench/pair"
 	"github.com/quernmr/quern/bench/schedulers"
@@ -33,7 +34,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), hadoop.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
+		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), hadoop.Section(), mrjob.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
 	}
 }
 

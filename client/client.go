@@ -43,6 +43,8 @@ type Cluster interface {
 	// they may run, and it is safe to submit again with the same key. An error with a method
 	// RetryAfter() (time.Duration, bool) may mean that the cluster accepts no submission for now.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
+	// Find returns the ids of the jobs that were submitted with a key, or none if the cluster does not know the key.
+	Find(ctx context.Context, key string) ([]wire.JobID, error)
 	// Kill kills a job. It fails if the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
 	// Watch yields the statuses of the jobs, in the order of jobs, after each change. It returns
@@ -127,12 +129,16 @@ func Do(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJob,
 		}
 		return submitted, nil
 	}
+	return s.endedJobs(), nil
+}
+
+func (s *session) endedJobs() []wire.EndedJob {
 	ended := make([]wire.EndedJob, len(s.jobs))
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		ended[i] = wire.EndedJob{ID: job.ID, State: job.State, Counters: job.Counters, Error: job.Error}
 	}
-	return ended, nil
+	return ended
 }
 
 // Follow shows submitted jobs until all have ended, and returns an exit code as Run does. It stops
@@ -217,6 +223,11 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.submit(ctx); err != nil || s.Detach {
 		return err
 	}
+	s.showSubmitted()
+	return s.follow(ctx)
+}
+
+func (s *session) showSubmitted() {
 	outputs := make(map[wire.JobID]string, len(s.ids))
 	for i, id := range s.ids[:min(len(s.ids), len(s.sub.Plan.Jobs))] {
 		if step := s.sub.Program.Step; step == nil || step.Result != s.sub.Plan.Jobs[i].Output { // not in a driver's session
@@ -227,7 +238,6 @@ func (s *session) run(ctx context.Context) error {
 	if len(s.ids) > 1 && !s.Quiet {
 		s.display.Note(fmt.Sprintf("%v %s submitted, of %d jobs", wire.FlowID(s.ids[0]), OneLine(s.sub.Plan.Flow), len(s.ids)))
 	}
-	return s.follow(ctx)
 }
 
 // submitAgainWait limits how long an interrupted client waits for the ids of its jobs.

@@ -30,6 +30,7 @@ type fakeCluster struct {
 	watchEmpty  bool // Watch ends without a status
 	killsHang   bool // killed jobs never end
 	submitted   wire.Submission
+	known       map[string][]wire.JobID // by the key of an earlier process
 
 	mu     sync.Mutex
 	killed map[wire.JobID]string
@@ -46,6 +47,10 @@ func (c *fakeCluster) Submit(_ context.Context, sub wire.Submission) ([]wire.Job
 		ids = append(ids, wire.JobID{Start: 7, N: i + 1})
 	}
 	return ids, nil
+}
+
+func (c *fakeCluster) Find(_ context.Context, key string) ([]wire.JobID, error) {
+	return c.known[key], nil
 }
 
 func (c *fakeCluster) Kill(_ context.Context, job wire.JobID, reason string) error {

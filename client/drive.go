@@ -22,8 +22,8 @@ type Driven struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	GiveUp   <-chan struct{} // as in Config
-	// Run runs a submission of the program as Do does.
-	Run func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
+	// Run runs a submission of the program as Do does, and Find looks for one as Find does.
+	Run, Find func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
 }
 
 // Drive starts a program that drives jobs, runs its submissions until it ends, and returns its exit code.
@@ -160,8 +160,12 @@ func (s *drivenRuns) serve(ctx context.Context) error {
 
 func (s *drivenRuns) run(ctx context.Context, m *wire.DriveRun) {
 	answer := &wire.DriveEnded{Run: m.Run}
+	run := s.Run
+	if m.Find {
+		run = s.Find
+	}
 	var err error
-	if answer.Jobs, err = s.Run(ctx, &m.Submission); err != nil {
+	if answer.Jobs, err = run(ctx, &m.Submission); err != nil {
 		answer.Error = wire.Truncate(err.Error(), wire.MaxText)
 	}
 	s.mu.Lock()

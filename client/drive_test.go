@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
-// driveAsProgram is what the test binary does as a program that drives jobs: it runs two jobs at once,
-// kills one of them, and prints their ends.
+// driveAsProgram is what the test binary does as a program that drives jobs: it runs two jobs at once, looks for a third,
+// kills the first, and prints their ends.
 func driveAsProgram() {
 	in, out := os.NewFile(3, "in"), os.NewFile(4, "out")
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
@@ -32,22 +33,22 @@ func driveAsProgram() {
 		os.Exit(3)
 	}
 	os.Stdout.WriteString("sessions in " + m.(*wire.DriveBegin).Sessions + "\n")
-	for run := range 2 {
-		send(&wire.DriveRun{Run: run, Submission: wire.Submission{Key: []string{"hangs", "ends"}[run]}})
+	for run, key := range []string{"hangs", "ends", "known"} {
+		send(&wire.DriveRun{Run: run, Find: key == "known", Submission: wire.Submission{Key: key}})
 	}
-	for range 2 {
+	ends := make([]*wire.DriveEnded, 3)
+	for i := range ends {
 		m, err := conn.Receive()
 		if err != nil {
 			panic(err)
 		}
 		ended := m.(*wire.DriveEnded)
-		if ended.Run == 1 {
-			os.Stdout.WriteString("ended with " + ended.Jobs[0].State.String() + "\n")
+		ends[ended.Run] = ended
+		if i == 1 {
 			send(&wire.DriveKill{Run: 0})
-			continue
 		}
-		os.Stdout.WriteString("killed: " + ended.Error + "\n")
 	}
+	os.Stdout.WriteString("ended with " + ends[1].Jobs[0].State.String() + "\nfound " + ends[2].Jobs[0].ID.String() + "\nkilled: " + ends[0].Error + "\n")
 	os.Exit(4)
 }
 
@@ -65,14 +66,17 @@ func TestDrive(t *testing.T) {
 				}
 				return []wire.EndedJob{{State: wire.Succeeded}}, nil
 			},
+			Find: func(_ context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+				return []wire.EndedJob{{ID: wire.JobID{Start: 7, N: len(sub.Key)}}}, nil
+			},
 		})
 		return code, stdout.String(), err
 	}
 	code, printed, err := run()
-	if want := "sessions in mem://t/sessions\nended with succeeded\nkilled: the program that drives the job killed it\n"; code != 4 || err != nil || printed != want {
+	if want := "sessions in mem://t/sessions\nended with succeeded\nfound job_7_0005\nkilled: the program that drives the job killed it\n"; code != 4 || err != nil || printed != want {
 		t.Errorf("exit code %d, %v, %q", code, err, printed)
 	}
-	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 0") {
+	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 1") {
 		t.Errorf("another protocol: exit code %d, %v, %q", code, err, printed)
 	}
 }
@@ -83,4 +87,38 @@ func self(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return exe
+}
+
+// TestFind follows the jobs of an earlier process. If the cluster does not know them, their unfinished output is removed.
+func TestFind(t *testing.T) {
+	sub := newSubmission("mem://t/in")
+	sub.Key = "k"
+	ids := make([]wire.JobID, len(sub.Plan.Jobs))
+	for i := range ids {
+		ids[i] = wire.JobID{Start: 7, N: i + 1}
+	}
+	cluster := &fakeCluster{known: map[string][]wire.JobID{"k": ids}, submitted: *sub}
+	files := newFiles(t)
+	cfg := Config{Cluster: cluster, FS: files, Staging: "mem://t/staging", Out: io.Discard}
+	jobs, err := Find(t.Context(), cfg, sub)
+	if err != nil || len(jobs) != len(ids) || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
+		t.Errorf("known: %+v, %v", jobs, err)
+	}
+	owner := dfs.Join(sub.Plan.Jobs[0].Output, "_temporary", "OWNER")
+	for key, left := range map[string]bool{"k": false, "other": true} {
+		if err := files.MkdirAll(dfs.Join(dfs.Dir(owner), ids[0].String(), "t")); err != nil {
+			t.Fatal(err)
+		}
+		_ = files.Remove(owner)
+		if err := writeNew(files, owner, []byte("job_7_0001 "+key)); err != nil {
+			t.Fatal(err)
+		}
+		cluster.known = nil
+		if jobs, err := Find(t.Context(), cfg, sub); len(jobs) != 0 || err != nil {
+			t.Errorf("not known: %+v, %v", jobs, err)
+		}
+		if _, err := files.Stat(owner); (err == nil) != left {
+			t.Errorf("an output that belongs to the key %s: %v", key, err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -63,11 +64,11 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 	return nil
 }
 
-// Stage gives the submission a random key, makes a staging directory with that name below root, and
+// Stage gives the submission a random key if it has none, makes a staging directory with that name below root, and
 // writes the submission there. Only the file system's user can read it: clients and daemons must
 // run as the same user.
 func Stage(files dfs.FS, root string, sub *wire.Submission) error {
-	sub.Key = rand.Text()
+	sub.Key = cmp.Or(sub.Key, rand.Text())
 	sub.Staging, sub.Digest = dfs.Join(root, sub.Key), nil
 	frame, err := wire.Append(nil, sub)
 	if errors.Is(err, wire.ErrFrameTooLarge) {

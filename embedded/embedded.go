@@ -174,6 +174,11 @@ func (c *Cluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID
 	return c.Server.Submit(ctx, core.Caller{}, sub)
 }
 
+// Find returns the ids of the jobs that were submitted with a key.
+func (c *Cluster) Find(ctx context.Context, key string) ([]wire.JobID, error) {
+	return c.Server.Find(ctx, core.Caller{}, key)
+}
+
 // Kill stops a job.
 func (c *Cluster) Kill(ctx context.Context, job wire.JobID, reason string) error {
 	return c.Server.Kill(ctx, core.Caller{}, job, reason)

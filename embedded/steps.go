@@ -49,7 +49,16 @@ func (s *Steps) Start(sub *wire.Submission) (dir string, err error) {
 // Run runs a submission after Start, as [client.Do] does.
 func (s *Steps) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 	sub.Program.Path = s.program
-	return client.Do(ctx, client.Config{
+	return client.Do(ctx, s.config(), sub)
+}
+
+// Find looks for a submission after Start, as [client.Find] does.
+func (s *Steps) Find(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	return client.Find(ctx, s.config(), sub)
+}
+
+func (s *Steps) config() client.Config {
+	return client.Config{
 		Cluster: s.cluster,
 		FS:      s.cluster.FS(),
 		Staging: s.cluster.Staging(),
@@ -57,7 +66,7 @@ func (s *Steps) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob,
 		Width:   s.width,
 		GiveUp:  s.giveUp,
 		Brief:   true,
-	}, sub)
+	}
 }
 
 // Close ends the cluster.

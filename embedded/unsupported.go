@@ -40,6 +40,8 @@ func (*Cluster) Submit(context.Context, wire.Submission) ([]wire.JobID, error) {
 	return nil, errUnsupported
 }
 
+func (*Cluster) Find(context.Context, string) ([]wire.JobID, error) { return nil, errUnsupported }
+
 func (*Cluster) Watch(context.Context, []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) { yield(nil, errUnsupported) }
 }
@@ -60,6 +62,10 @@ func NewSteps(runtime.Load, io.Writer, func() int, <-chan struct{}) *Steps { ret
 func (*Steps) Start(*wire.Submission) (dir string, err error) { return "", errUnsupported }
 
 func (*Steps) Run(context.Context, *wire.Submission) ([]wire.EndedJob, error) {
+	return nil, errUnsupported
+}
+
+func (*Steps) Find(context.Context, *wire.Submission) ([]wire.EndedJob, error) {
 	return nil, errUnsupported
 }
 

@@ -3,9 +3,11 @@ package jobtracker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -30,6 +32,15 @@ func (s *Server) Submit(ctx context.Context, caller core.Caller, sub wire.Submis
 		return nil, err
 	}
 	return r.Jobs, nil
+}
+
+// Find returns the ids of the jobs that were submitted with a key, or none if the key is not known.
+func (s *Server) Find(ctx context.Context, caller core.Caller, key string) ([]wire.JobID, error) {
+	jobs, err := s.Submit(ctx, caller, wire.Submission{Key: key}) // it is bad, unless the key is known
+	if errors.Is(err, admission.ErrBadSubmission) {
+		return nil, nil
+	}
+	return jobs, err
 }
 
 // Kill kills a job. If it returns nil, the job ends as Killed, unless it was already failing. It

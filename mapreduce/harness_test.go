@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/runtime/search"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -370,6 +371,7 @@ func (s *fakeSplit) Stream(mrruntime.Chunk) (io.ReadCloser, error) {
 	return fakeFile{strings.NewReader(s.text)}, nil
 }
 
+func (s *fakeSplit) Only(search.Predicate)  {}
 func (s *fakeSplit) Where() string          { return "" }
 func (s *fakeSplit) Place() (string, int64) { return "", -1 }
 func (s *fakeSplit) Line() (int64, error)   { return 0, nil }

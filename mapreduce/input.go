@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/runtime/search"
 )
 
 // Input is a source of records for maps. Several maps may read one input.
@@ -57,6 +60,45 @@ func Lines(paths ...string) Input[string] {
 		spec: &inputSpec{format: "lines", paths: paths},
 		read: func(_ *Task, in splitReader) iter.Seq[string] { return in.Lines() },
 	}
+}
+
+// Containing reads only lines that contain text, as strings.Contains tells. It is for [Lines], [NLines], [KeyValues] and
+// [JSONLines]: it tests their lines as they are in the file, without the ends. Several predicates may follow each
+// other: a line must pass all.
+//
+// Lines are searched in whole blocks of the file, and only those that pass are cut: much faster than a
+// test in the map. All lines of a split count as input records, and their numbers ([Task.Line]) and offsets stay the same. But a
+// job that skips bad records numbers those that pass.
+func (in Input[R]) Containing(text string) Input[R] {
+	return in.only("Containing", search.Text(text))
+}
+
+// Matching reads only lines that re matches, as its method MatchString tells; see [Input.Containing]. It is fastest if
+// each match has a fixed text, or one of a few, such as "error" in `error [0-9]+`.
+func (in Input[R]) Matching(re *regexp.Regexp) Input[R] {
+	switch {
+	case in.spec == nil:
+		return in
+	case re == nil:
+		return in.withError(errors.New("Matching was called without an expression"))
+	}
+	return in.only("Matching", search.Expression(re))
+}
+
+// only returns an input of the lines that pass a predicate.
+func (in Input[R]) only(method string, p search.Predicate) Input[R] {
+	if in.spec == nil {
+		return in
+	}
+	if !slices.Contains([]string{"lines", "nlines", "keyvalues", "jsonlines"}, in.spec.format) {
+		return in.withError(fmt.Errorf("input format %s: %s is for Lines, NLines, KeyValues and JSONLines", in.spec.format, method))
+	}
+	read := in.read
+	in.read = func(t *Task, s splitReader) iter.Seq[R] {
+		s.Only(p)
+		return read(t, s)
+	}
+	return in
 }
 
 // NLines reads text line by line, as [Lines] does, but each map reads a number of lines, which

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/runtime/search"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -96,6 +97,7 @@ type recordWriter interface{ Write(record []byte) error }
 // splitReader is the input of one map; see mrruntime.Split.
 type splitReader interface {
 	recordSource
+	Only(search.Predicate)
 	CountRecord() (more, skip bool)
 	EndRecords()
 	Chunks() []mrruntime.Chunk

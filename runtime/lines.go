@@ -13,7 +13,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // Lines yields the lines without their ends: LF or CR LF, or else the input's delimiter. All other bytes are
 // data, except for a byte order mark at a file's start. Lines that are too long for the property [LineMaxLength]
 // are left out. A line is a substring of a block that is never written again, so callers may keep it. Keeping a
-// small line keeps its block of 256 KiB.
+// small line keeps its block of 256 KiB. With predicates ([Split.Only]), a line is a copy, and the block is used again.
 //
 // A line belongs to the split in which the end of the line before it begins, and the first line to the first
 // split. A split that begins within a file therefore skips everything up to the first LF, even if a line begins
@@ -117,6 +117,12 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		before = 0
 	}
 	for l.base+int64(l.next)-before < l.in.end() {
+		if lines := l.whole(before); len(lines) > 0 {
+			if more, err := l.searchIn(lines, yield); !more {
+				return false, err
+			}
+			continue
+		}
 		from := l.next + max(l.scanned-len(l.end)+1, 0)
 		n := l.find(l.buf[from:])
 		if n < 0 && !l.last {
@@ -158,23 +164,35 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		}
 		s.recordAt = l.base + int64(l.next)
 		l.next, l.scanned = after, 0
-		if s.skip != nil && s.skip.begin() {
-			s.skipRecord(string(line))
-			s.lines.left++
-			continue
-		}
-		s.records++
-		if !s.pulse.beat() {
-			return false, s.ctx.Err()
-		}
-		if !yield(unsafe.String(unsafe.SliceData(line), len(line))) {
-			return false, nil
+		if more, err := l.pass(line, yield); !more {
+			return false, err
 		}
 	}
 	return true, nil
 }
 
-// fill allocates a block, copies the beginning of a line into it, and reads on.
+// pass yields a line, unless it is skipped or fails the input's predicates. It reports false at the end of the records.
+func (l *lineReader) pass(line []byte, yield func(string) bool) (more bool, err error) {
+	s := l.split
+	passes := s.search == nil || s.search.Match(line)
+	if passes && s.skip != nil && s.skip.begin() {
+		s.skipRecord(string(line))
+		s.lines.left++
+		return true, nil
+	}
+	s.records++
+	switch {
+	case !s.pulse.beat():
+		return false, s.ctx.Err()
+	case !passes:
+		return true, nil
+	case s.search != nil:
+		line = s.kept(line)
+	}
+	return yield(unsafe.String(unsafe.SliceData(line), len(line))), nil
+}
+
+// fill gets a block, copies the beginning of a line into it, and reads on.
 func (l *lineReader) fill() error {
 	tail := l.buf[l.next:]
 	l.base += int64(l.next)
@@ -192,7 +210,7 @@ func (l *lineReader) fill() error {
 	if at == 0 && l.in.packed != nil {
 		more = min(8*l.chunk.Length+size/16, size) // small files get small blocks
 	}
-	block := l.split.block(len(tail) + int(more))
+	block := l.split.blockAfter(tail, int(more))
 	copy(block, tail)
 	n, end, err := l.split.readFull(l.chunk, l.in, block[len(tail):], at)
 	l.buf, l.last = block[:len(tail)+n], end

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/runtime/search"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -58,6 +59,9 @@ type Split struct {
 	lines       lineCount
 	err         error
 	skip        *skipping // nil: nothing is skipped
+
+	search   *search.Lines // of the predicates; nil: none
+	searched []byte        // the block of a search
 
 	slab    []byte // unused rest of the last small block
 	readers map[*compression.Codec]*compression.Reader

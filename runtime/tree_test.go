@@ -230,33 +230,6 @@ func TestCleanupWithFaults(t *testing.T) {
 	}
 }
 
-// TestCleanupTwice stops cleanup at each of its calls, with or without the call's effect.
-// The next cleanup must remove everything.
-func TestCleanupTwice(t *testing.T) {
-	for _, kind := range []string{"", "done"} {
-		for i := range 30 {
-			f := newData()
-			tr := newTree(f)
-			if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, testAttempt(wire.Reduce, 0, 0), "x")); err != nil {
-				t.Fatal(err)
-			}
-			_ = f.SetFaults(fmt.Sprintf("any ** after=%d times=1 %s", i, kind))
-			if err := tr.cleanup(); err != nil {
-				if err := tr.cleanup(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			_ = f.SetFaults("")
-			if got := listing(f, "mem://t/data"); got != "" {
-				t.Fatalf("stopped at %d %s: left %s", i, kind, got)
-			}
-			if err := tr.cleanup(); err != nil {
-				t.Fatalf("with nothing to do: %v", err)
-			}
-		}
-	}
-}
-
 // TestTwoJobsOneOutput sets up two jobs with one output. The second fails. Its cleanup must
 // not change the first job's files, during that job and after it.
 func TestTwoJobsOneOutput(t *testing.T) {

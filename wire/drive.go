@@ -30,6 +30,7 @@ type (
 	DriveRun struct {
 		Run        int        `msgpack:"Run"`
 		Submission Submission `msgpack:"Submission"`
+		Find       bool       `msgpack:"Find,omitempty"` // an earlier process may have submitted it: wait for its jobs, and run no others
 	}
 
 	// DriveKill asks the client to kill the jobs of a run. DriveEnded follows.
@@ -54,7 +55,7 @@ type (
 )
 
 // DriveProtocol is the version of these messages.
-const DriveProtocol = 1
+const DriveProtocol = 2
 
 func (*DriveHello) number() byte { return 29 }
 func (*DriveBegin) number() byte { return 30 }

@@ -20,6 +20,9 @@ func (t *tool) driveCluster(ctx context.Context, f *runFlags, cfg client.Config,
 	return programError(client.Drive(ctx, client.Driven{
 		Program: cfg.Program, Args: args, Sessions: dfs.Join(cfg.Staging, wire.StagingSessions),
 		Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp, Run: c.run,
+		Find: func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+			return client.Find(ctx, cfg, sub)
+		},
 	}))
 }
 

@@ -83,6 +83,8 @@ func (r *recorder) Submit(_ context.Context, sub wire.Submission) ([]wire.JobID,
 	return []wire.JobID{{Start: 7, N: 1}}, nil
 }
 
+func (r *recorder) Find(context.Context, string) ([]wire.JobID, error) { return nil, nil }
+
 func (r *recorder) Kill(context.Context, wire.JobID, string) error { return nil }
 
 func (r *recorder) Watch(_ context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {

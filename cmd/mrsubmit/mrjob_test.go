@@ -24,7 +24,7 @@ const standIn = "#!/bin/sh\ncase $1 in -c) exit 0 ;; esac\nexec sh \"$@\"\n"
 // patterns find ids, counters, the output and the failure in the messages of jobs. make compat records the calls again.
 func TestMrjob(t *testing.T) {
 	names, err := filepath.Glob(mrjobTestdata + "/*.json")
-	if err != nil || len(names) < 3 {
+	if err != nil || len(names) < 4 {
 		t.Fatalf("%v, %v", names, err)
 	}
 	for _, name := range names {
@@ -54,6 +54,13 @@ func replay(t *testing.T, s *mrjob.Session, script string) {
 			text = script
 		}
 		write(t, name, strings.ReplaceAll(text, "/tmp/wrapper.lock.KEY", filepath.Join(dir, "lock")))
+	}
+	for name, files := range s.Archives {
+		packed, err := mrjob.Pack(name, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, name, string(packed))
 	}
 	application := ""
 	for _, c := range s.Calls {

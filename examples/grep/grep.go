@@ -5,7 +5,6 @@ package main
 import (
 	"flag"
 	"regexp"
-	"strings"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -28,21 +27,15 @@ func grep(pattern string, count bool) (*mapreduce.Flow, error) {
 }
 
 func matchingLines(re *regexp.Regexp) *mapreduce.Flow {
-	matches := re.MatchString
-	if literal, whole := re.LiteralPrefix(); whole {
-		matches = func(line string) bool { return strings.Contains(line, literal) }
-	}
-	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
-		if matches(line) {
-			emit(line, struct{}{})
-		}
+	lines := mapreduce.Map(mapreduce.Lines().Matching(re), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
+		emit(line, struct{}{})
 		return nil
 	})
 	return &mapreduce.Flow{Name: "grep", Jobs: []*mapreduce.Job{mapreduce.MapOnly(lines).Job("grep")}}
 }
 
 func countMatches(re *regexp.Regexp) *mapreduce.Flow {
-	counts := mapreduce.Fold(mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+	counts := mapreduce.Fold(mapreduce.Map(mapreduce.Lines().Matching(re), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
 		for _, m := range re.FindAllString(line, -1) {
 			emit(m, 1)
 		}

@@ -72,7 +72,8 @@ func (c *cluster) numbers(out string) map[string][]float64 {
 }
 
 // TestDriverStops: when a driver is killed or interrupted, its running job is killed too. Started again with
-// its session, it runs only the other steps. Its session is removed when it succeeds.
+// its session, it runs only the other steps. If mrsubmit dies too, the job goes on, and the next driver waits for it.
+// The session is removed when the driver succeeds.
 func TestDriverStops(t *testing.T) {
 	c := start(t, small)
 	in := filepath.Join(c.dir, "in")
@@ -91,14 +92,21 @@ func TestDriverStops(t *testing.T) {
 	write("a\nhang\n")
 	killed := run()
 	killed.Await("the third job", hangs(3))
-	for _, pid := range processes.Children(killed.Pid()) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
+	kill := func(pids ...int) {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
 		}
 	}
+	kill(processes.Children(killed.Pid())...)
 	killed.Fail(1, "killed")
+	gone := run()
+	gone.Await("the third job again", hangs(4))
+	kill(append(processes.Children(gone.Pid()), gone.Pid())...)
+	<-gone.Ended
 	interrupted := run()
-	interrupted.Await("the third job again", hangs(4))
+	interrupted.Await("the same job", func() bool { return strings.Contains(interrupted.Stderr.String(), c.submitted()[3]) })
 	interrupted.Signal(os.Interrupt)
 	interrupted.Fail(1, "got signal", "session s is kept for")
 	list := c.mrsubmit("list").Succeed()

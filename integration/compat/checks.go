@@ -26,7 +26,7 @@ func checks(dir, cases string) []check {
 		{"formats", "Hadoop", "files of word counts and sorts of SequenceFiles and Avro files, with 1, 2 and 7 reduces", "`formats/sequence.TestHadoopJobs`, `formats/avro.TestHadoopJobs`", formatJobs{dir}.recorded},
 		{"avro", "Avro", "Avro files that one writes and the other reads, by each codec, and their splits", "`avrofile.TestJava`, `avrofile.TestJavaSplits`", avroFiles{dir}.compared},
 		{"streaming", "Hadoop", "output and exit codes of Streaming", "`cmd/mrsubmit.TestStreamingCases`", streaming{dir, cases}.recorded},
-		{"mrjob", "mrjob", "jobs of mrjob `-r hadoop` with Quern as hadoop: its calls, and what it understands of the answers", "`cmd/mrsubmit.TestMrjob`", mrjobs{dir: dir}.recorded},
+		{"mrjob", "mrjob", "jobs of mrjob `-r hadoop` with Quern as hadoop, also over HDFS and on task trackers: its calls, and what it understands of the answers", "`cmd/mrsubmit.TestMrjob`", mrjobs{dir: dir}.recorded},
 		{"secured", "Hadoop", "files that one writes and the other reads, at each level of protection with Kerberos", "`dfs/hdfs.TestSecured`", secured{dir}.compared},
 		{"failover", "Hadoop", "a user's job with Kerberos and, as root, with the user's account, while a NameNode fails over, for longer than a token lives", "`dfs/hdfs.TestPrincipals`", failover{dir}.compared},
 		{"tpch-tiny", "DuckDB", "answers to TPC-H queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},

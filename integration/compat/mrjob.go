@@ -14,8 +14,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/mrjob"
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
@@ -39,16 +41,30 @@ type mrjobSession struct {
 func mrjobSessions() []mrjobSession {
 	return []mrjobSession{
 		{name: "example", args: []string{"-m", "mrjob.examples.mr_word_freq_count"}},
+		{name: "archives", job: "archives.py", args: []string{"--archives", "words.tar.gz#packed", "--archives", "names.zip", "--dirs", "plain"}},
 		{name: "three", job: "three.py", args: []string{"--stop", "stop.txt"}},
 		{name: "fail", job: "fail.py", args: []string{"-D", "mapreduce.map.maxattempts=1"},
 			says: []string{"Probable cause of failure:", "subprocess failed with code 1", "ValueError: bad line: violets.are.blue", "while reading input from", "Step 1 of 1 failed"}},
 	}
 }
 
-const (
-	mrjobInput = "roses are red\nviolets.are.blue roses\n"
-	mrjobStop  = "are\n"
-)
+const mrjobInput = "roses are red\nviolets.are.blue roses\n"
+
+// writeMrjobFiles writes what the sessions read.
+func writeMrjobFiles(dir string) error {
+	files := map[string]string{"in": mrjobInput, "stop.txt": "are\n", "plain/below/list": "are is\n"}
+	var all []error
+	for name, list := range map[string]string{"words.tar.gz:en/list": "roses flowers\n", "names.zip:list": "red Rot\n"} {
+		name, path, _ := strings.Cut(name, ":")
+		packed, err := mrjob.Pack(name, map[string]string{path: list})
+		files[name], all = string(packed), append(all, err)
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		all = append(all, os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666))
+	}
+	return errors.Join(all...)
+}
 
 // recorded runs the sessions and records the calls.
 func (m mrjobs) recorded(ctx context.Context) (answers, error) {
@@ -65,7 +81,7 @@ func (m mrjobs) recorded(ctx context.Context) (answers, error) {
 	m.python, m.program = peer.Program("python"), program
 	local := make(map[string]*mrjob.Session)
 	for _, s := range mrjobSessions() {
-		if local[s.name], err = m.run(ctx, s, ""); err != nil {
+		if local[s.name], err = m.run(ctx, s, mrjobPlace{}); err != nil {
 			return a, fmt.Errorf("%s: %w", s.name, err)
 		}
 		if a.records[mrjobTestdata+s.name+".json"], err = local[s.name].Text(); err != nil {
@@ -76,7 +92,14 @@ func (m mrjobs) recorded(ctx context.Context) (answers, error) {
 	return a, err
 }
 
-// overHDFS runs the sessions in a real HDFS: the calls, outputs and counters must be those of local files.
+// mrjobPlace is where sessions run; the zero value: embedded, over local files.
+type mrjobPlace struct {
+	name string   // of its directories
+	conf string   // Hadoop's configuration with the HDFS of the files
+	env  []string // of a cluster
+}
+
+// overHDFS runs the sessions in a real HDFS, embedded and on a cluster: the calls, outputs and counters must be those of local files.
 func (m mrjobs) overHDFS(ctx context.Context, local map[string]*mrjob.Session) (differences []string, err error) {
 	jars, err := minicluster.Fetch(ctx)
 	if err != nil {
@@ -87,23 +110,52 @@ func (m mrjobs) overHDFS(ctx context.Context, local map[string]*mrjob.Session) (
 		return nil, err
 	}
 	defer cluster.Close()
+	embedded := mrjobPlace{name: "-hdfs", conf: cluster.Conf()}
+	if differences, err = m.at(ctx, embedded, local); err != nil {
+		return differences, err
+	}
+	more, err := m.onTrackers(ctx, embedded, local)
+	if differences = append(differences, more...); err != nil {
+		return differences, err
+	}
+	return append(differences, m.relative(ctx, cluster.Conf())...), nil
+}
+
+// onTrackers runs the sessions on a cluster of a job tracker and two task trackers, with its staging directory in HDFS.
+func (m mrjobs) onTrackers(ctx context.Context, over mrjobPlace, local map[string]*mrjob.Session) ([]string, error) {
+	programs := filepath.Join(m.dir, "daemons")
+	if err := errors.Join(os.MkdirAll(programs, 0o777), processes.Build(programs)); err != nil {
+		return nil, err
+	}
+	cluster, err := processes.Start(ctx, processes.Config{Programs: programs, Dir: filepath.Join(m.dir, "mrjob-trackers"), JobTrackers: 1, TaskTrackers: 2,
+		Env: []string{"HADOOP_CONF_DIR=" + over.conf, "HADOOP_USER_NAME=" + hdfsUser}, Staging: "hdfs:///staging"})
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	over.name, over.env = "-trackers", append(cluster.User(), "QUERN_JOBTRACKER="+cluster.Addrs())
+	return m.at(ctx, over, local)
+}
+
+// at runs the sessions at a place, and compares them with those of local files.
+func (m mrjobs) at(ctx context.Context, place mrjobPlace, local map[string]*mrjob.Session) (differences []string, err error) {
 	for _, s := range mrjobSessions() {
-		got, err := m.run(ctx, s, cluster.Conf())
+		got, err := m.run(ctx, s, place)
 		if err != nil {
-			return differences, fmt.Errorf("%s over HDFS: %w", s.name, err)
+			return differences, fmt.Errorf("%s%s: %w", s.name, place.name, err)
 		}
 		want := local[s.name]
 		if got.Out != want.Out || got.Exit != want.Exit || len(got.Calls) != len(want.Calls) {
-			differences = append(differences, fmt.Sprintf("%s over HDFS: exit code %d and %d calls, and locally %d and %d: %q, %q", s.name, got.Exit, len(got.Calls), want.Exit, len(want.Calls), got.Out, want.Out))
+			differences = append(differences, fmt.Sprintf("%s%s: exit code %d and %d calls, and locally %d and %d: %q, %q", s.name, place.name, got.Exit, len(got.Calls), want.Exit, len(want.Calls), got.Out, want.Out))
 			continue
 		}
 		for i := range got.Calls {
 			if !reflect.DeepEqual(got.Calls[i].Counters, want.Calls[i].Counters) {
-				differences = append(differences, fmt.Sprintf("%s over HDFS: counters %v, and locally %v", s.name, got.Calls[i].Counters, want.Calls[i].Counters))
+				differences = append(differences, fmt.Sprintf("%s%s: counters %v, and locally %v", s.name, place.name, got.Calls[i].Counters, want.Calls[i].Counters))
 			}
 		}
 	}
-	return append(differences, m.relative(ctx, cluster.Conf())...), nil
+	return differences, nil
 }
 
 // hdfsUser may make home directories in HDFS.
@@ -148,18 +200,16 @@ echo $code > %[2]s/$n/exit
 exit $code
 `
 
-// run runs a session over local files, or over the HDFS of Hadoop's configuration in conf.
-func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Session, error) {
-	dir, scratch := filepath.Join(m.dir, s.name), []string{}
-	if conf != "" {
-		dir += "-hdfs"
-	} else {
+// run runs a session.
+func (m mrjobs) run(ctx context.Context, s mrjobSession, at mrjobPlace) (*mrjob.Session, error) {
+	dir, scratch := filepath.Join(m.dir, s.name+at.name), []string{}
+	if at.conf == "" {
 		scratch = []string{"--hadoop-tmp-dir", "file://" + dir + "/scratch"}
 	}
 	calls, jar := filepath.Join(dir, "calls"), filepath.Join(dir, "hadoop-streaming.jar")
 	err := errors.Join(os.MkdirAll(calls, 0o777), os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.Mkdir(filepath.Join(dir, "bin"), 0o777),
 		os.WriteFile(filepath.Join(dir, "bin", "hadoop"), fmt.Appendf(nil, hadoopWrapper, m.program, calls), 0o777), os.WriteFile(jar, nil, 0o666),
-		os.WriteFile(filepath.Join(dir, "in"), []byte(mrjobInput), 0o666), os.WriteFile(filepath.Join(dir, "stop.txt"), []byte(mrjobStop), 0o666))
+		writeMrjobFiles(dir))
 	args := s.args
 	if s.job != "" {
 		text, readErr := os.ReadFile(mrjobTestdata + s.job)
@@ -172,7 +222,8 @@ func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Se
 	cmd := exec.CommandContext(ctx, m.python, slices.Concat(args, scratch, []string{"--no-conf", "-r", "hadoop", "--hadoop-streaming-jar", jar, "in"})...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"), "HADOOP_LOG_DIR="+filepath.Join(dir, "logs"),
-		"HADOOP_CONF_DIR="+conf, "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8", "HADOOP_USER_NAME="+hdfsUser)
+		"HADOOP_CONF_DIR="+at.conf, "HADOOP_HOME=", "HADOOP_PREFIX=", "HADOOP_INSTALL=", "QUERN_JOBTRACKER=", "LC_ALL=C.UTF-8", "HADOOP_USER_NAME="+hdfsUser)
+	cmd.Env = append(cmd.Env, at.env...)
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
@@ -180,7 +231,7 @@ func (m mrjobs) run(ctx context.Context, s mrjobSession, conf string) (*mrjob.Se
 	if err != nil && !failed {
 		return nil, err
 	}
-	got := &mrjob.Session{Args: args, Files: make(map[string]string), Out: sortedLines(string(out)), Says: s.says}
+	got := &mrjob.Session{Args: args, Files: make(map[string]string), Archives: make(map[string]map[string]string), Out: sortedLines(string(out)), Says: s.says}
 	if failed {
 		got.Exit = exit.ExitCode()
 	}
@@ -240,7 +291,13 @@ func readCalls(s *mrjob.Session, dir string, names *strings.Replacer) error {
 		case "versionversion":
 			c.Out, _, _ = strings.Cut(c.Out, "\n")
 		case "fs-put":
-			if name := filepath.Base(c.Args[3]); name != "mrjob.zip" {
+			switch name := filepath.Base(c.Args[2]); {
+			case name == "mrjob.zip":
+			case archive.Check(name) == nil:
+				if s.Archives[name], err = mrjob.Unpack(name, put); err != nil {
+					return err
+				}
+			default:
 				s.Files[name] = plain(put)
 			}
 		}

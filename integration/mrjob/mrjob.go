@@ -16,12 +16,13 @@ import (
 
 // Session is one run of mrjob.
 type Session struct {
-	Args  []string          `json:"args"`  // of the job's program, after -r hadoop
-	Files map[string]string `json:"files"` // local files that it uploads; the library mrjob.zip is left out
-	Calls []Call            `json:"calls"`
-	Exit  int               `json:"exit"`
-	Out   string            `json:"out"`            // sorted lines
-	Says  []string          `json:"says,omitempty"` // in its messages about a failure
+	Args     []string                     `json:"args"`               // of the job's program, after -r hadoop
+	Files    map[string]string            `json:"files"`              // local files that it uploads; the library mrjob.zip is left out
+	Archives map[string]map[string]string `json:"archives,omitempty"` // archives that it uploads: their files, by path
+	Calls    []Call                       `json:"calls"`
+	Exit     int                          `json:"exit"`
+	Out      string                       `json:"out"`            // sorted lines
+	Says     []string                     `json:"says,omitempty"` // in its messages about a failure
 }
 
 // Call is one call of hadoop.

@@ -36,7 +36,7 @@ func layers() [][]string {
 		{"jobtracker/core/taskset", "jobtracker/core/curve", "jobtracker/core/forecast", "jobtracker/core/faults", "jobtracker/core/past", "jobtracker/core/pastplans", "jobtracker/core/pieces", "jobtracker/core/settings", "jobtracker/core/health", "jobtracker/core/skew", "jobtracker/core/slottime", "jobtracker/core/speculation"},
 		{"runtime", "jobfile", "history", "jobtracker/core/census"},
 		{"shuffle"},
-		{"scheduler/...", "locality"},
+		{"scheduler/...", "locality", "runtime/search"},
 		{"archive", "audit", "groups", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin", "sequencefile/...", "parquetfile", "avrofile/..."},
 		{"wire", "compression", "sparselog", "meter", "internal/hadoop", "internal/golden"},
 		{"internal/failingfile", "internal/membound", "internal/spelling", "internal/javatext", "internal/shelltable", "internal/hadoopconf"},

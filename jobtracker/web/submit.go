@@ -74,6 +74,15 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 	return nil, badRequest(fmt.Sprintf("read submission: %v", err))
 }
 
+// Find implements client.Cluster.
+func (c *Client) Find(ctx context.Context, key string) ([]wire.JobID, error) {
+	jobs, err := c.Submit(ctx, wire.Submission{Key: key}) // it is bad, unless the key is known
+	if errors.Is(err, admission.ErrBadSubmission) {
+		return nil, nil
+	}
+	return jobs, err
+}
+
 const submissionsPath = "/v1/submissions"
 
 // Submit implements client.Cluster. An error with a method RetryAfter says that the cluster accepts

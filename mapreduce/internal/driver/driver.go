@@ -8,14 +8,15 @@
 //	<sessions>/<name>/
 //	    program            hash of the program that made the session
 //	    running/           exists while a driver uses the session; see lease.go
-//	    <key>-<n>          record of a step that has ended: JSON
+//	    <key>-<n>          record of a step that has succeeded: JSON
+//	    <key>-<n>.begun    the submission of a step that was begun: JSON
 //	    data-<random>/     its result: part files as the job committed them
 //	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
 //
 // The key is a hash of the definition, the parameters and the flags; n counts the steps with this key,
 // from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
-// with the same session gets the recorded results of the steps that had ended. A step without a record
-// runs again, into another directory.
+// with the same session gets the recorded results of the steps that had ended. If the jobs of a step go on
+// in the cluster, it waits for them. Any other step without a record runs again, into another directory.
 //
 // # Invariants
 //
@@ -47,6 +48,9 @@ type Cluster interface {
 	Sessions(first *wire.Submission) (string, error)
 	// Run runs a submission until its jobs have ended. When ctx ends, it kills the jobs.
 	Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
+	// Find is like Run for a submission of an earlier process with the same key. If the cluster does not know it, Find
+	// returns no jobs, and has removed what they left of their outputs.
+	Find(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
 }
 
 // Config says where a driver's steps run.
@@ -107,27 +111,73 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if result, err := s.recorded(name); result != nil || err != nil {
 		return result, err
 	}
+	result, err := d.find(ctx, s, name, step)
+	if result == nil && err == nil {
+		result, err = d.run(ctx, s, name, step)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return result, s.record(name, definition, params, result)
+}
+
+// find returns the result of a step that an earlier process began, if its jobs succeed.
+func (d *Driver) find(ctx context.Context, s *session, name string, step *wire.Step) (*Result, error) {
+	b, err := s.begun(name)
+	if b == nil {
+		return nil, err
+	}
+	step.Result = b.Result
+	sub, err := d.Submission(step)
+	if err != nil {
+		return nil, err
+	}
+	sub.Key = b.Key
+	jobs, err := d.Cluster.Find(ctx, sub)
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	result, failed := resultOf(sub, jobs)
+	if failed != nil && ctx.Err() != nil {
+		return nil, failure(ctx, failed)
+	}
+	return result, nil
+}
+
+func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.Step) (*Result, error) {
 	step.Result = dfs.Join(s.dir, dataPrefix+rand.Text())
 	sub, err := d.Submission(step)
 	if err != nil {
+		return nil, err
+	}
+	sub.Key = rand.Text()
+	if err := s.begin(name, &begun{sub.Key, step.Result}); err != nil {
 		return nil, err
 	}
 	jobs, err := d.Cluster.Run(ctx, sub)
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Counters: make(wire.Counters)}
+	result, failed := resultOf(sub, jobs)
+	if failed != nil {
+		return nil, failure(ctx, failed)
+	}
+	return result, nil
+}
+
+// resultOf returns the result of jobs that have ended, or the first one that did not succeed.
+func resultOf(sub *wire.Submission, jobs []wire.EndedJob) (_ *Result, failed *wire.EndedJob) {
+	last := &sub.Plan.Jobs[len(sub.Plan.Jobs)-1]
+	result := &Result{Dir: last.Output, Format: last.Format, Counters: make(wire.Counters)}
 	for i := range jobs {
 		job := &jobs[i]
 		if job.State != wire.Succeeded {
-			return nil, failure(ctx, job)
+			return nil, job
 		}
 		result.Job = job.ID.String()
 		result.Counters.Merge(job.Counters)
 	}
-	last := &sub.Plan.Jobs[len(sub.Plan.Jobs)-1]
-	result.Dir, result.Format = last.Output, last.Format
-	return result, s.record(name, definition, params, result)
+	return result, nil
 }
 
 // failure returns the error of a job that did not succeed.

@@ -24,6 +24,8 @@ type fakeCluster struct {
 	mu   sync.Mutex
 	runs []string // definitions and parameters
 	fail error
+	dies bool                       // the driver dies before it gets the result of a step
+	jobs map[string][]wire.EndedJob // of all submissions, by key
 }
 
 func (c *fakeCluster) Sessions(*wire.Submission) (string, error) { return sessions, nil }
@@ -36,13 +38,31 @@ func (c *fakeCluster) Run(_ context.Context, sub *wire.Submission) ([]wire.Ended
 	job := wire.EndedJob{ID: wire.JobID{Start: 1, N: len(c.runs)}, State: wire.Succeeded}
 	if c.fail != nil {
 		job.State, job.Error = wire.Failed, c.fail.Error()
-		return []wire.EndedJob{job}, nil
+		return c.ended(sub.Key, job)
 	}
 	job.Counters = wire.Counters{"g": {"runs": int64(len(c.runs))}}
 	if err := c.fs.MkdirAll(step.Result); err != nil {
 		return nil, err
 	}
-	return []wire.EndedJob{job}, writeFile(c.fs, dfs.Join(step.Result, successName), nil)
+	if err := writeFile(c.fs, dfs.Join(step.Result, successName), nil); err != nil {
+		return nil, err
+	}
+	return c.ended(sub.Key, job)
+}
+
+func (c *fakeCluster) ended(key string, job wire.EndedJob) ([]wire.EndedJob, error) {
+	if c.jobs == nil {
+		c.jobs = make(map[string][]wire.EndedJob)
+	}
+	c.jobs[key] = []wire.EndedJob{job}
+	if c.dies {
+		return nil, errors.New("the driver died")
+	}
+	return c.jobs[key], nil
+}
+
+func (c *fakeCluster) Find(_ context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	return c.jobs[sub.Key], nil
 }
 
 // ran returns what has run since the last call.
@@ -118,6 +138,69 @@ func TestResume(t *testing.T) {
 	}
 	if left := c.left(t); len(left) > 0 {
 		t.Errorf("left after success: %q", left)
+	}
+}
+
+// TestJobsGoOn: a driver dies while the cluster runs a step. Started again, it takes the step's result if the jobs
+// succeed. If they fail, or the cluster does not know them any more, it runs the step again.
+func TestJobsGoOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(*fakeCluster)
+		ran  string
+	}{
+		"succeeds": {func(*fakeCluster) {}, "step0"},
+		"fails": {func(c *fakeCluster) {
+			for _, jobs := range c.jobs {
+				jobs[0].State = wire.Failed
+			}
+		}, "step0 step0"},
+		"unknown": {func(c *fakeCluster) { clear(c.jobs) }, "step0 step0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &fakeCluster{fs: mem.New(1 << 20), dies: true}
+			first := cluster.driver("s", "p")
+			if _, err := first.Step(t.Context(), "step", []byte("0")); err == nil {
+				t.Fatal("the first driver did not fail")
+			}
+			if err := first.Close(true); err != nil {
+				t.Fatal(err)
+			}
+			c.then(cluster)
+			cluster.dies = false
+			for range 2 { // the second time, the step has a record
+				d := cluster.driver("s", "p")
+				r, err := d.Step(t.Context(), "step", []byte("0"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := cluster.fs.Stat(dfs.Join(r.Dir, successName)); err != nil || r.Counters.Get("g", "runs") == 0 {
+					t.Errorf("%+v, %v", r, err)
+				}
+				if err := d.Close(true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := cluster.ran(); got != c.ran {
+				t.Errorf("ran %q, want %q", got, c.ran)
+			}
+		})
+	}
+}
+
+// TestTakeOverOnce: of two drivers that saw the same dead one, the slower one does not take over the faster one.
+func TestTakeOverOnce(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	d := c.driver("s", "p")
+	loop(t, d, 1)
+	if err := d.session.takeOver("the dead one"); err != nil {
+		t.Fatal(err)
+	}
+	holder, _, _, err := d.session.holder()
+	if err != nil || !strings.HasPrefix(processText(holder), fmt.Sprintf("process %d on ", os.Getpid())) {
+		t.Errorf("the session is held by %q, %v", holder, err)
+	}
+	if err := d.Close(false); err != nil {
+		t.Fatal(err)
 	}
 }
 

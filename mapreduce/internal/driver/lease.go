@@ -54,7 +54,7 @@ func (s *session) hold(ctx context.Context) error {
 		case err != nil:
 			return err
 		case isDead(holder, host) || now.Sub(renewed) > deadAfter:
-			if err := s.takeOver(); err != nil {
+			if err := s.takeOver(holder); err != nil {
 				return err
 			}
 			continue
@@ -72,14 +72,24 @@ func (s *session) hold(ctx context.Context) error {
 	}
 }
 
-// takeOver removes the directory of a driver that has died. Only one of several drivers can rename it.
-func (s *session) takeOver() error {
-	dead := dfs.Join(s.dir, "dead-"+rand.Text())
-	err := s.fs.RenameDir(dfs.Join(s.dir, runningName), dead)
+// takeOver removes the directory of a holder that has died. Only one of several drivers can rename it.
+func (s *session) takeOver(holder string) error {
+	running, dead := dfs.Join(s.dir, runningName), dfs.Join(s.dir, "dead-"+rand.Text())
+	err := s.fs.RenameDir(running, dead)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, s.fs.RemoveAll(dead))
+	if err != nil {
+		return err
+	}
+	text, err := readFile(s.fs, dfs.Join(dead, holderName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if string(text) != holder { // another driver was faster: this is its directory
+		return s.fs.RenameDir(dead, running)
+	}
+	return s.fs.RemoveAll(dead)
 }
 
 // holder returns the process that has the session, the time of its last renewal, and the present by the

@@ -17,6 +17,7 @@ import (
 const (
 	programName   = "program"
 	dataPrefix    = "data-"
+	begunSuffix   = ".begun"
 	droppedSuffix = ".dropped"
 	successName   = "_SUCCESS" // in the directory of a job that has succeeded
 )
@@ -44,6 +45,12 @@ type record struct {
 	Format     string
 	Counters   wire.Counters
 	Job        string
+}
+
+// begun is the file about a step that was begun.
+type begun struct {
+	Key    string // of the submission
+	Result string // directory for the result
 }
 
 func (s *session) make(sessions string) error {
@@ -99,7 +106,7 @@ func (s *session) recorded(name string) (*Result, error) {
 	_, err = s.fs.Stat(dfs.Join(r.Dir, successName))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err = s.fs.Stat(file + droppedSuffix); errors.Is(err, fs.ErrNotExist) { // removed by others
-			return nil, s.fs.Remove(file)
+			return nil, s.forget(file)
 		}
 	}
 	if err != nil {
@@ -108,6 +115,53 @@ func (s *session) recorded(name string) (*Result, error) {
 	s.remember(r.Dir, name)
 	s.note(fmt.Sprintf("%s %s: its result is in session %s", r.Job, r.Definition, s.name))
 	return &Result{Dir: r.Dir, Format: r.Format, Counters: r.Counters, Job: r.Job}, nil
+}
+
+// begin writes that a step begins.
+func (s *session) begin(name string, b *begun) error {
+	if s.name == "" {
+		return nil
+	}
+	file := dfs.Join(s.dir, name+begunSuffix)
+	text, err := json.Marshal(b)
+	if err == nil {
+		err = s.fs.Remove(file) // of an earlier process: its jobs did not succeed
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = writeFile(s.fs, file, text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("session %s: begin a step: %w", s.name, err)
+	}
+	return nil
+}
+
+// begun returns what an earlier process began for a step, or nil.
+func (s *session) begun(name string) (*begun, error) {
+	if s.name == "" {
+		return nil, nil
+	}
+	file := dfs.Join(s.dir, name+begunSuffix)
+	text, err := readFile(s.fs, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	b := new(begun)
+	if err == nil {
+		err = json.Unmarshal(text, b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session %s: read %s: %w", s.name, file, err)
+	}
+	return b, nil
+}
+
+// forget removes the record of a step, and what is known of its jobs.
+func (s *session) forget(file string) error {
+	if err := s.fs.Remove(file + begunSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.fs.Remove(file)
 }
 
 func (s *session) remember(dir, name string) {

@@ -70,13 +70,22 @@ func (r *remote) Sessions(*wire.Submission) (string, error) { return r.sessions,
 
 // Run implements [driver.Cluster].
 func (r *remote) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	return r.ask(ctx, &wire.DriveRun{Submission: *sub})
+}
+
+// Find implements [driver.Cluster].
+func (r *remote) Find(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	return r.ask(ctx, &wire.DriveRun{Submission: *sub, Find: true})
+}
+
+func (r *remote) ask(ctx context.Context, m *wire.DriveRun) ([]wire.EndedJob, error) {
 	answer := make(chan *wire.DriveEnded, 1)
 	r.mu.Lock()
 	r.last++
-	run := r.last
-	r.runs[run] = answer
+	m.Run = r.last
+	r.runs[m.Run] = answer
 	r.mu.Unlock()
-	if err := r.conn.Send(&wire.DriveRun{Run: run, Submission: *sub}); err != nil {
+	if err := r.conn.Send(m); err != nil {
 		return nil, fmt.Errorf("reach the client: %w", err)
 	}
 	interrupted := ctx.Done()
@@ -89,7 +98,7 @@ func (r *remote) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob
 			return ended.Jobs, nil
 		case <-interrupted:
 			interrupted = nil // wait for the killed jobs
-			if err := r.conn.Send(&wire.DriveKill{Run: run}); err != nil {
+			if err := r.conn.Send(&wire.DriveKill{Run: m.Run}); err != nil {
 				return nil, fmt.Errorf("reach the client: %w", err)
 			}
 		case <-r.ended:
