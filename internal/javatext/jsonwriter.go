@@ -10,7 +10,7 @@ const flushedSize = 64 << 10
 type JSONWriter struct {
 	To  io.Writer
 	Out []byte // what was not written; pieces are appended
-	Err error  // of To
+	Err error  // the first, of To or of a piece that cannot be written
 }
 
 // Text appends text as it is.

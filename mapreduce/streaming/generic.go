@@ -61,7 +61,7 @@ func (g *Generic) Command(args []string) (*Command, error) {
 		name := strings.TrimLeft(args[0], "-")
 		switch {
 		case name == "" || name == args[0]:
-			return nil, fmt.Errorf("unexpected argument %q", name)
+			return nil, fmt.Errorf("unexpected argument %q", args[0])
 		case i < 0:
 			return nil, fmt.Errorf("unrecognized option -%s%s", name, spelling.DidYouMean("-", name, optionNames(all)))
 		case all[i].generic:
