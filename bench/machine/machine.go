@@ -31,7 +31,7 @@ func Section() testbed.Section {
 	return testbed.Section{
 		Name: "machine", About: "Quern compared with a Go loop, GNU sort and GNU grep on one machine",
 		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
-		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep"},
+		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep", "bench/machine/driven"},
 		Open:     b.prepare,
 		Columns:  []string{"benchmark", "quern", "peer", "ratio", "target"},
 		Parts: []testbed.Part{
@@ -42,6 +42,7 @@ func Section() testbed.Section {
 			b.row("peak memory of a worker, sort, input 20 × the budget", b.memory),
 			b.row("heap objects per input record: word count, sort, grep", b.objects),
 			b.row("word count of 1 KB, start to _SUCCESS", b.small),
+			b.row("a step of a driver: one map, one reduce, one record", b.step),
 			b.row("synced output: word count against unsynced", func() ([]string, error) { return b.synced("wordcount", "text", b.Cores) }),
 			b.row("synced output: sort of 100-byte lines against unsynced", func() ([]string, error) { return b.synced("sort", "lines", b.Cores) }),
 			b.row("synced output: word count of 1 KB against unsynced", func() ([]string, error) { return b.synced("wordcount", "small", 1) }),
@@ -161,6 +162,25 @@ func (b *bench) small() ([]string, error) {
 		return nil, err
 	}
 	return []string{"p50 " + testbed.Millis(testbed.Median(times[0])), "(slowest " + testbed.Millis(slices.Max(times[0])) + ")", "", "p50 ≤ 150 ms"}, nil
+}
+
+// step measures runs of one program. The first one, which also starts the workers, counts too.
+func (b *bench) step() ([]string, error) {
+	cmd := exec.CommandContext(b.Ctx, b.Program("driven"), "-steps", strconv.Itoa(10*max(b.Runs, 3)))
+	cmd.Stderr = new(bytes.Buffer)
+	printed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, cmd.Stderr)
+	}
+	var times []time.Duration
+	for line := range strings.Lines(string(printed)) {
+		took, err := time.ParseDuration(strings.TrimSpace(line) + "ns")
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, took)
+	}
+	return []string{"p50 " + testbed.Millis(testbed.Median(times)), "(slowest " + testbed.Millis(slices.Max(times)) + ")", "", "p50 ≤ 50 ms"}, nil
 }
 
 // synced compares a job with one that does not sync its output.
