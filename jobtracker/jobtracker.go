@@ -66,7 +66,7 @@ type Config struct {
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between plans; default 500 ms
-	PolicyDeadline time.Duration // for one Plan; default 2 s
+	PolicyDeadline time.Duration // for one Plan, and for all predictions of WhatIf; default 2 s
 	Logger         *slog.Logger  // nil: silent
 
 	// History: write histories of ended jobs below Staging, and remove old histories,

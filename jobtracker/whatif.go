@@ -12,9 +12,6 @@ import (
 	"github.com/quernmr/quern/scheduler/whatif"
 )
 
-// whatIfTime limits the time of all predictions of a [WhatIf] together. Each scheduler gets its part of it for plans.
-const whatIfTime = 2 * time.Second
-
 // WhatIf says what each scheduler would make of the jobs that have not ended.
 type WhatIf struct {
 	*core.OpenJobs
@@ -30,8 +27,8 @@ type WhatIfScheduler struct {
 	whatif.Summary
 }
 
-// WhatIf predicts what each scheduler would make of the jobs, as the leader knows them now. It takes at most whatIfTime,
-// off the loop. It fails with core.ErrNotLeader, and ends with ctx.
+// WhatIf predicts what each scheduler would make of the jobs, as the leader knows them now. It takes at most
+// PolicyDeadline, off the loop, of which each scheduler gets its part for plans. It fails with core.ErrNotLeader, and ends with ctx.
 func (s *Server) WhatIf(ctx context.Context) (*WhatIf, error) {
 	r, err := s.request(ctx, func(token core.Token) core.Event { return core.TakeOpenJobs{Token: token} })
 	if err != nil {
@@ -43,10 +40,11 @@ func (s *Server) WhatIf(ctx context.Context) (*WhatIf, error) {
 		return x, nil
 	}
 	names := menu.Names()
-	limited, cancel := context.WithDeadlineCause(ctx, began.Add(whatIfTime), errWhatIfTime)
+	end := began.Add(s.cfg.PolicyDeadline)
+	limited, cancel := context.WithDeadlineCause(ctx, end, errWhatIfTime)
 	defer cancel()
 	for i, name := range names {
-		part := time.Until(began.Add(whatIfTime)) / time.Duration(len(names)-i)
+		part := max(0, time.Until(end)) / time.Duration(len(names)-i)
 		x.Schedulers = append(x.Schedulers, s.predictUnder(limited, x.State, name, part))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -56,7 +54,7 @@ func (s *Server) WhatIf(ctx context.Context) (*WhatIf, error) {
 	return x, nil
 }
 
-var errWhatIfTime = fmt.Errorf("the predictions of all schedulers take longer than %v", whatIfTime)
+var errWhatIfTime = errors.New("the predictions of all schedulers take too long")
 
 // predictUnder predicts what a scheduler would make of the jobs.
 func (s *Server) predictUnder(ctx context.Context, state *whatif.State, name string, part time.Duration) WhatIfScheduler {

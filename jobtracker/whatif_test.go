@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/scheduler"
@@ -17,6 +18,7 @@ func TestWhatIf(t *testing.T) {
 	stuck := make(stuckPolicy)
 	defer close(stuck)
 	s := start(t, func(c *Config) {
+		c.PolicyDeadline = 20 * time.Second // the others end on a loaded machine, too
 		c.Policies = func(name string) (scheduler.Policy, error) {
 			if name == "srpt" {
 				return stuck, nil
