@@ -28,7 +28,8 @@ type WhatIfScheduler struct {
 }
 
 // WhatIf predicts what each scheduler would make of the jobs, as the leader knows them now. It takes at most
-// PolicyDeadline, off the loop, of which each scheduler gets its part for plans. It fails with core.ErrNotLeader, and ends with ctx.
+// PolicyDeadline, off the loop. Each scheduler gets its part of that for plans. WhatIf fails with core.ErrNotLeader, and
+// ends with ctx.
 func (s *Server) WhatIf(ctx context.Context) (*WhatIf, error) {
 	r, err := s.request(ctx, func(token core.Token) core.Event { return core.TakeOpenJobs{Token: token} })
 	if err != nil {
