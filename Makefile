@@ -64,9 +64,14 @@ fuzz:
 soak:
 	@tools/check.sh soak cluster
 
-# Compares with the tools of a single machine: BENCHFLAGS="-size 100M -runs 1 -only 'word count'"
+# Compares with the tools of a single machine: BENCHFLAGS="-size 100M -runs 1 -only 'word count'"; with PEERS=1 also with
+# Hadoop and Spark: BENCHFLAGS="-sizes 100M,1G -only sort"
 bench:
+ifdef PEERS
+	go run ./bench peers $(BENCHFLAGS)
+else
 	go run ./bench machine $(BENCHFLAGS)
+endif
 
 # Measures failover, small jobs and the log on processes: BENCHFLAGS="-runs 10 -only killed"
 bench-cluster:

@@ -26,6 +26,7 @@ import (
 	"github.com/quernmr/quern/bench/mrjob"
 	"github.com/quernmr/quern/bench/pages"
 	"github.com/quernmr/quern/bench/pair"
+	"github.com/quernmr/quern/bench/peers"
 	"github.com/quernmr/quern/bench/schedulers"
 	"github.com/quernmr/quern/bench/steps"
 	"github.com/quernmr/quern/bench/testbed"
@@ -34,7 +35,7 @@ import (
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), hadoop.Section(), mrjob.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), pages.Section(), steps.Section(),
+		machine.Section(), files.Section(), cluster.Section(), hdfs.Section(), hadoop.Section(), mrjob.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), peers.Section(), pages.Section(), steps.Section(),
 	}
 }
 

@@ -25,6 +25,7 @@ type Chart struct {
 	X, Y   string   // labels of the axes
 	Groups []string // of bars
 	Top    float64  // end of the Y axis, which cuts off higher values; 0: the highest value
+	Log    bool     // both axes of lines are logarithmic
 	Series []Series
 }
 
@@ -151,6 +152,10 @@ func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 	}
 	if len(c.Series) > 0 && len(c.Series[0].X) <= maxTicks {
 		p.X.Tick.Marker = ticks(c.Series[0].X)
+	}
+	if c.Log {
+		p.X.Scale, p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min/1.2, p.X.Max*1.2, p.Y.Min/1.2, p.Y.Max*1.2
 	}
 	return nil
 }
