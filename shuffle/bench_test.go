@@ -3,9 +3,11 @@ package shuffle
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/quernmr/quern/meter"
@@ -228,6 +230,30 @@ func BenchmarkFetch(b *testing.B) {
 		if _, err := Fetch(b.Context(), URL(server.URL, testJob, 7, 1000, 0), file, FetchOptions{Client: server.Client()}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkServe serves small partitions of an output with many of them.
+func BenchmarkServe(b *testing.B) {
+	const partitions = 2000
+	c := benchCollector(b, 1<<20, partitions)
+	for i := range 4 * partitions {
+		if err := c.Collect(i%partitions, strconv.AppendInt(nil, int64(i), 10), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := c.Close(); err != nil {
+		b.Fatal(err)
+	}
+	handler := Handler(resolver(c.cfg.File), new(meter.Count))
+	i := 0
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, URL("", testJob, 7, 1000, i%partitions), nil))
+		if w.Code != http.StatusOK || w.Body.Len() == 0 {
+			b.Fatalf("partition %d: %d, %d bytes", i%partitions, w.Code, w.Body.Len())
+		}
+		i++
 	}
 }
 

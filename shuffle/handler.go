@@ -40,7 +40,7 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 // requests before. Concurrent calls of resolve return the file of a map output;
 // fs.ErrNotExist becomes 404. served counts the bytes of partitions that were sent.
 func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error), served *meter.Count) http.Handler {
-	mux := http.NewServeMux()
+	mux, indexes := http.NewServeMux(), newIndexCache()
 	mux.HandleFunc("GET "+pathPrefix+"{job}/{map}/{attempt}/{partition}", func(w http.ResponseWriter, r *http.Request) {
 		job, err := wire.ParseJobID(r.PathValue("job"))
 		m, errMap := parseNumber(r.PathValue("map"))
@@ -52,7 +52,7 @@ func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err erro
 		}
 		file, err := resolve(job, m, attempt)
 		if err == nil {
-			err = servePartition(w, r, file, partition, served)
+			err = servePartition(w, r, file, indexes, partition, served)
 		}
 		if err != nil {
 			refuse(w, err)
@@ -76,13 +76,13 @@ func refuse(w http.ResponseWriter, err error) {
 
 // servePartition sends a partition's bytes. It returns an error only before the response
 // begins. After that the client only notices that the body ends early.
-func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int, served *meter.Count) error {
+func servePartition(w http.ResponseWriter, r *http.Request, file string, indexes *indexCache, partition int, served *meter.Count) error {
 	f, err := OpenFile(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	index, err := readIndex(f)
+	index, err := indexes.read(f)
 	if err != nil {
 		return err
 	}

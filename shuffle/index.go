@@ -71,7 +71,11 @@ func readIndex(f *os.File) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
-	index, err := decodeIndex(f, info.Size(), tailGuess, true)
+	return readIndexOf(f, info.Size())
+}
+
+func readIndexOf(f *os.File, size int64) (*Index, error) {
+	index, err := decodeIndex(f, size, tailGuess, true)
 	var damage *damageError
 	switch {
 	case errors.As(err, &damage):
