@@ -31,7 +31,7 @@ func Upload(files dfs.FS, staging string, today time.Time, exe string, program *
 // once a day, and the cluster can remove old files. A rename makes the complete file visible.
 func UploadFile(files dfs.FS, staging string, today time.Time, path, suffix string) (url, hash string, err error) {
 	files = dfs.Private(files)
-	hash, size, err := hashFile(path)
+	hash, size, err := userDigests().hash(path)
 	if err != nil {
 		return "", "", err
 	}
@@ -49,19 +49,6 @@ func UploadFile(files dfs.FS, staging string, today time.Time, path, suffix stri
 		return "", "", err
 	}
 	return url, hash, nil
-}
-
-func hashFile(path string) (hash string, size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if size, err = io.Copy(h, f); err != nil {
-		return "", 0, err
-	}
-	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
 func upload(files dfs.FS, dir, name, exe, hash string) error {

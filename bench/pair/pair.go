@@ -69,7 +69,8 @@ func Section() testbed.Section {
 			b.embedded("word count", 1, "wordcount", "text"),
 			b.embedded("sort of 100-byte lines", 1, "sort", "lines"),
 			b.embedded("grep", 1, "grep", "text", "-e", input.Needle),
-			{Name: "word count of 1 KB on a warm cluster", Measure: b.warm},
+			{Name: "word count of 1 KB on a warm cluster", Measure: b.warm(false)},
+			{Name: "word count of 1 KB on a warm cluster with TLS", Measure: b.warm(true)},
 			{Name: "go test -bench", Measure: b.benchmarks},
 		},
 	}
@@ -160,28 +161,6 @@ func (b *bench) embedded(name string, times int, program, file string, args ...s
 		}
 		return b.compare(times, run(b.revisions[0]), run(b.revisions[1]))
 	}}
-}
-
-// warm compares a small job on two clusters. Each is idle while the other works.
-func (b *bench) warm() error {
-	same := sameOutput()
-	var runs [2]func() (measured, error)
-	for k, r := range b.revisions {
-		c, err := b.Cluster(testbed.Shape{Programs: r.programs, JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2})
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		runs[k] = func() (measured, error) {
-			out := c.NewPath("out")
-			took, err := c.Run(b.Ctx, c.Program("wordcount"), "-input", b.Path("small"), "-output", out)
-			if err != nil {
-				return nil, err
-			}
-			return measured{"word count of 1 KB on a warm cluster, s": took.Seconds()}, same(out)
-		}
-	}
-	return b.compare(shortJobRuns, runs[0], runs[1])
 }
 
 // sameOutput returns a function that compares every output with the first one.

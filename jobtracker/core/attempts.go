@@ -153,9 +153,20 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.updateProbation(j, t)
 	}
 	a.coldStart = j.measures.AttemptBegan(t.number, uint32(t.Incarnation))
+	if j.isWarm(t) {
+		j.assign.Warm = 0 // the attempt takes the idle worker
+	}
 	l.c.noteChange(j.id)
 	return a
 }
+
+// isSmall reports whether a job has at most one map and one partition, as far as known. Its tasks run one after the other, so they
+// should share a worker; tasks of larger jobs should spread.
+func (j *job) isSmall() bool { return len(j.maps) <= 1 && len(j.partitions.homes) <= 1 }
+
+// isWarm reports whether a tracker has the idle worker of the job's attempt that succeeded last. Another attempt there needs no
+// new process. It is a hint: the tracker may have ended the worker.
+func (j *job) isWarm(t *tracker) bool { return int(j.assign.Warm) == t.assign.Index()+1 }
 
 // newAttempt returns memory for an attempt. It reuses the memory of ended attempts, so that
 // running ones are close together.
@@ -333,6 +344,9 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	switch state {
 	case wire.AttemptSucceeded:
 		t.services.succeeded = l.now
+		if j.isSmall() {
+			j.assign.Warm = int32(t.assign.Index()) + 1
+		}
 		if a.id.Task.Kind.Slotted() {
 			l.succeededOn(a, launched)
 			l.recordTime(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.coldStart)

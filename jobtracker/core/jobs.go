@@ -114,6 +114,9 @@ func (l *leader) makeTasks(j *job) {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
+	if !j.isSmall() {
+		j.assign.Warm = 0 // of the setup
+	}
 	if len(j.reduces) > 0 {
 		j.outputs.log = announce.NewLog(j.id, len(j.maps), &l.announcing.encoder, func(m int) (o wire.MapOutput, place int32, ok bool) {
 			x := &j.maps[m].output

@@ -107,7 +107,11 @@ func (l *leader) homeSites(j *job, load *homeLoad) *placement.Sites {
 		if !ok {
 			rank = len(ranking)
 		}
-		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: total, Turn: (i - l.roundRobin%n + n) % n})
+		turn := (i - l.roundRobin%n + n) % n
+		if j.isWarm(t) {
+			turn = -1
+		}
+		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: total, Turn: turn})
 	}
 	l.todo.sites = sites
 	return placement.NewSites(sites)

@@ -175,6 +175,12 @@ const slowFor = time.Minute
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback, slow, latest *tracker
 	i, room := l.roundRobin, l.services.roomFor(queueOf(tk.kind))
+	if w := int(j.assign.Warm) - 1; w >= 0 && room.Has(w) && tk.kind == wire.Commit && !tk.runs() {
+		if t := l.fleet.byIndex[w]; t.services.preferred && !j.avoids(tk, t) && !l.outranLately(t) {
+			l.roundRobin = w + 1
+			return t
+		}
+	}
 	for range room.Len() {
 		if i = room.Next(i); i < 0 {
 			i = room.Next(0)

@@ -234,6 +234,9 @@ func New(c Cluster, queueLifetime time.Duration) *Assigner {
 type Job struct {
 	Owner any // the caller's job
 
+	// Warm is 1 + the index of a tracker that has an idle worker of the job, or 0. Of equally near slots, a map takes one there.
+	Warm int32
+
 	index     int32 // in Assigner.jobs
 	number    int32 // decides between otherwise equal jobs
 	changed   bool  // in Assigner.changed

@@ -238,8 +238,13 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 }
 
 // find returns the first tracker with a free map slot for a job for which pick returns a map. It
-// begins after the tracker of the last launch.
+// begins with the job's warm tracker, and goes on after the tracker of the last launch.
 func (a *Assigner) find(j *Job, among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
+	if w := int(j.Warm) - 1; w >= 0 && among.Has(w) && j.FreeFor(Map).Has(w) {
+		if m := pick(a.trackers[w]); m >= 0 {
+			return a.trackers[w], m
+		}
+	}
 	i := a.cursor
 	for range among.Len() {
 		if i = among.Next(i); i < 0 {

@@ -9,7 +9,8 @@
 //
 //  1. the plan's ranking of trackers: the one where the job's tasks end soonest comes first (HMHS);
 //  2. fewer bytes to reduce for all jobs, per slot at its speed;
-//  3. round-robin, across jobs.
+//  3. an idle worker of the job, which saves the start of a process;
+//  4. round-robin, across jobs.
 //
 // A tracker where the partition's reduce has failed becomes its home only if there is no other.
 //
