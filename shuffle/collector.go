@@ -172,7 +172,7 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 		return nil, err
 	}
 	defer w.abort()
-	w.onProgress, w.codec = c.cfg.OnProgress, c.codec
+	w.onProgress, w.codec, w.temporary = c.cfg.OnProgress, c.codec, name != c.cfg.File
 	for p := range c.cfg.Partitions {
 		if err := each(w, p); err != nil {
 			return nil, err

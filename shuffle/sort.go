@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 )
 
@@ -36,7 +37,7 @@ const (
 )
 
 // sorter orders entries by partition, key and arrival, in place: first by partition, then by
-// the bytes of the prefix, the most significant first. Entries with equal prefixes get the
+// the bits of the prefix, eight at a time, the most significant first. Entries with equal prefixes get the
 // next 8 bytes of their keys as prefix.
 type sorter struct {
 	mem  []byte   // the arena in which the records are
@@ -53,7 +54,7 @@ func (s *sorter) sort(entries []entry) {
 	s.byPartition(entries)
 	start := uint32(0)
 	for _, end := range s.ends {
-		s.byPrefix(entries[start:end], 56, 0)
+		s.byPrefix(entries[start:end], 0)
 		start = end
 	}
 }
@@ -88,29 +89,25 @@ func (s *sorter) byPartition(entries []entry) {
 	}
 }
 
-// byPrefix sorts entries of one partition. Their keys have equal first depth bytes, and
-// their prefixes have equal bits from shift+8 on.
-func (s *sorter) byPrefix(entries []entry, shift, depth int) {
+// byPrefix sorts entries of one partition. Their keys have equal first depth bytes. A pass skips the bits that all prefixes
+// share: most of them where many keys are equal.
+func (s *sorter) byPrefix(entries []entry, depth int) {
 	if len(entries) <= insertionMax {
 		s.insertion(entries)
 		return
 	}
+	differ, first := uint64(0), entries[0].prefix
+	for i := range entries {
+		differ |= entries[i].prefix ^ first
+	}
+	if differ == 0 {
+		s.sortTied(entries, depth)
+		return
+	}
+	shift := max(bits.Len64(differ)-8, 0)
 	var ends, next [256]uint32
-	for {
-		for i := range entries {
-			ends[byte(entries[i].prefix>>shift)]++
-		}
-		first := &ends[byte(entries[0].prefix>>shift)]
-		if *first != uint32(len(entries)) {
-			break
-		}
-		// All entries agree on this byte.
-		if shift == 0 {
-			s.sortTied(entries, depth)
-			return
-		}
-		*first = 0
-		shift -= 8
+	for i := range entries {
+		ends[byte(entries[i].prefix>>shift)]++
 	}
 	sum := uint32(0)
 	for b, n := range ends {
@@ -121,18 +118,14 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 	permute(entries, &next, &ends, shift)
 	start := uint32(0)
 	for _, end := range ends {
-		switch group := entries[start:end]; {
-		case len(group) < 2:
-		case shift > 0:
-			s.byPrefix(group, shift-8, depth)
-		default:
-			s.sortTied(group, depth)
+		if end-start > 1 {
+			s.byPrefix(entries[start:end], depth)
 		}
 		start = end
 	}
 }
 
-// permute moves every entry into a bucket, by the byte of its prefix at shift. Buckets begin
+// permute moves every entry into a bucket, by the eight bits of its prefix at shift. Buckets begin
 // at next, which it changes, and end at ends.
 func permute(entries []entry, next, ends *[256]uint32, shift int) {
 	for b := range ends {
@@ -208,8 +201,8 @@ func (s *sorter) sortTied(entries []entry, depth int) {
 		entries[i], entries[ended] = entries[ended], entries[i]
 		ended++
 	}
-	s.byPrefix(entries[:ended], 32, depth)
-	s.byPrefix(entries[ended:], 56, depth+8)
+	s.byPrefix(entries[:ended], depth)
+	s.byPrefix(entries[ended:], depth+8)
 }
 
 // key returns the whole key of an entry.

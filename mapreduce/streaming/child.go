@@ -209,6 +209,18 @@ func (b brokenPipe) Unwrap() error { return b.error }
 
 // line writes pieces of a line.
 func (in *input) line(pieces ...[]byte) error {
+	size := 1
+	for _, p := range pieces {
+		size += len(p)
+	}
+	if size <= in.w.Available() { // one write for all of a short line
+		line := in.w.AvailableBuffer()
+		for _, p := range pieces {
+			line = append(line, p...)
+		}
+		in.w.Write(append(line, '\n')) // only copies
+		return nil
+	}
 	for _, p := range pieces {
 		if err := in.write(p); err != nil {
 			return err

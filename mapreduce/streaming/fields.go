@@ -10,7 +10,12 @@ type splitting struct {
 
 // cut cuts a line at the separator after the key's last field. With fewer fields, all of the line is the key.
 func (s splitting) cut(line []byte) (key, value []byte) {
-	at := bytes.Index(line, s.separator)
+	var at int
+	if len(s.separator) == 1 {
+		at = bytes.IndexByte(line, s.separator[0])
+	} else {
+		at = bytes.Index(line, s.separator)
+	}
 	for n := 1; n < s.fields && at >= 0; n++ {
 		from := at + len(s.separator)
 		if at = bytes.Index(line[from:], s.separator); at >= 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -277,5 +278,5 @@ func (c *compiled) partition(key []byte, n int) (int, error) {
 	default:
 		h = javatext.Hash(1, key)
 	}
-	return int(uint32(h)&0x7fffffff) % n, err
+	return int((uint32(h) & math.MaxInt32) % uint32(n)), err
 }

@@ -31,19 +31,17 @@ func (l *lines) next() ([]byte, error) {
 	for {
 		unread := l.buf[l.start:l.end]
 		if n := bytes.IndexByte(unread[l.scanned:], '\n'); n >= 0 {
-			return l.take(unread[:l.scanned+n], true), nil
+			if l.scanned += n; l.clean < l.scanned {
+				l.findCR(unread)
+			}
+			return l.take(l.scanned, true), nil
 		}
 		l.scanned = len(unread)
-		if cr := bytes.IndexByte(unread[l.clean:], '\r'); cr < 0 {
-			l.clean = len(unread)
-		} else if l.clean += cr; l.clean+1 < len(unread) || l.ended {
-			return l.take(unread, false), nil // no LF follows the CR
+		if l.findCR(unread); l.clean+1 < len(unread) || l.ended && len(unread) > 0 {
+			return l.take(len(unread), false), nil // no LF follows a CR, or the last line
 		}
 		if l.ended {
-			if len(unread) == 0 {
-				return nil, io.EOF
-			}
-			return l.take(unread, false), nil
+			return nil, io.EOF
 		}
 		if err := l.fill(); err != nil {
 			return nil, err
@@ -51,20 +49,30 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// take returns the first line of text, which ends at an LF after text or, without fed, at the end of what is read.
-func (l *lines) take(text []byte, fed bool) []byte {
-	after := len(text)
+// findCR moves clean to the next CR, beyond the current line too: most output has none, so that it is searched once.
+func (l *lines) findCR(unread []byte) {
+	if cr := bytes.IndexByte(unread[l.clean:], '\r'); cr >= 0 {
+		l.clean += cr
+	} else {
+		l.clean = len(unread)
+	}
+}
+
+// take returns the first line of the next n bytes, which an LF follows or, without fed, the end of what is read. A CR among
+// them is at clean.
+func (l *lines) take(n int, fed bool) []byte {
+	line, after := l.buf[l.start:l.start+n], n
 	if fed {
 		after++
 	}
-	if cr := bytes.IndexByte(text, '\r'); cr >= 0 {
-		if text = text[:cr]; !fed || cr+2 != after { // not CR LF
-			after = cr + 1
+	if l.clean < n {
+		if line = line[:l.clean]; !fed || l.clean+2 != after { // not CR LF
+			after = l.clean + 1
 		}
 	}
 	l.start += after
 	l.scanned, l.clean = max(l.scanned-after, 0), max(l.clean-after, 0)
-	return text
+	return line
 }
 
 func (l *lines) fill() error {

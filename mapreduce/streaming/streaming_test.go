@@ -1,6 +1,7 @@
 package streaming
 
 import (
+	"bufio"
 	"bytes"
 	"slices"
 	"strings"
@@ -82,6 +83,23 @@ func TestLines(t *testing.T) {
 		}
 		if want := simpleLines(text); !slices.Equal(got, want) {
 			t.Fatalf("%q: %q, want %q", text, got, want)
+		}
+	})
+}
+
+// TestInputLines: lines reach a command whole, also those that are longer than the buffer.
+func TestInputLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var got, want bytes.Buffer
+		in := &input{w: bufio.NewWriterSize(&got, 16)}
+		for _, pieces := range rapid.SliceOf(rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 20), 1, 3)).Draw(t, "lines") {
+			if err := in.line(pieces...); err != nil {
+				t.Fatal(err)
+			}
+			want.Write(append(bytes.Join(pieces, nil), '\n'))
+		}
+		if err := in.w.Flush(); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Fatalf("%q, %v, want %q", got.Bytes(), err, want.Bytes())
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,13 +102,16 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 		return err
 	}
 	var records atomic.Int64
-	return c.debug(t, mapDebug, child, child.run(
-		func(to *input) error { return c.feedSplit(from, &records, to) },
-		c.newReader(c.forms.mapOut, c.mapCut),
-		func(key, value []byte) error {
+	each := put
+	if c.enough < math.MaxInt {
+		each = func(key, value []byte) error {
 			records.Add(1)
 			return put(key, value)
-		}))
+		}
+	}
+	return c.debug(t, mapDebug, child, child.run(
+		func(to *input) error { return c.feedSplit(from, &records, to) },
+		c.newReader(c.forms.mapOut, c.mapCut), each))
 }
 
 // feedSplit writes the records of a split to a command that has written some already. The records that the command need
