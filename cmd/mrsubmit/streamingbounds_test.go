@@ -94,7 +94,10 @@ func TestStreamingDebug(t *testing.T) {
 			"-input", "in", "-output", "out", "-mapper", c.mapper, "-reducer", c.reducer, "-mapdebug", "sh debug first", "-reducedebug", "sh debug first")
 		checkStreamed(t, code, stderr, []string{"failed with code 3", `"sh debug first" wrote:`, "5 arguments, first", "output: 0\n", "sorry", "errors: 1\n", "<name>a.b</name><value>&lt;c&gt;"})
 	}
-	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "no-such-script")
+	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-files", "debug", // the script has no line such as #!/bin/sh
+		"-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "debug first")
+	checkStreamed(t, code, stderr, []string{"failed with code 3", `"debug first"`, "5 arguments, first"})
+	code, stderr = streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "no-such-script")
 	checkStreamed(t, code, stderr, []string{"failed with code 3", "no-such-script"})
 }
 
@@ -117,4 +120,24 @@ func TestStreamingCombiner(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || strings.Join(strings.Fields(string(got)), " ") != "100000 a 100000 b" {
 		t.Errorf("%v: %q", err, got)
 	}
+}
+
+// TestStreamingDirectory: -files takes directories, whose names in the working directory may be given.
+func TestStreamingDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "lib/sub"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "lib/sub/x.txt"), "x\n")
+	write(t, filepath.Join(dir, "lib/run"), "cat > /dev/null; cat lib/sub/x.txt other/sub/x.txt\n")
+	write(t, filepath.Join(dir, "in"), "line\n")
+	for i, options := range [][]string{{"-files", "lib,lib#other"}, {"-file", "lib", "-file", "file:" + dir + "/lib/#other"}, {"-files", "file://" + dir + "/lib,lib#other"}} {
+		out := fmt.Sprint("out", i)
+		code, stderr := streamed(t, dir, append(append([]string{"-quiet"}, options...), "-input", "in", "-output", out, "-mapper", "sh lib/run", "-reducer", "NONE")...)
+		if got, err := os.ReadFile(filepath.Join(dir, out, "part-00000")); code != 0 || err != nil || string(got) != "x\t\nx\t\n" {
+			t.Errorf("%s: exit code %d, %q, %v: %s", options, code, got, err, stderr)
+		}
+	}
+	code, stderr := streamed(t, dir, "-archives", "lib", "-input", "in", "-output", "none", "-mapper", "cat", "-reducer", "NONE")
+	checkStreamed(t, code, stderr, []string{"archive lib is a directory: use -files"})
 }
