@@ -122,6 +122,47 @@ func TestStreamingCombiner(t *testing.T) {
 	}
 }
 
+// TestStreamingKeptFiles: files that a command puts into the attempt's output directory become part of the output. Those of
+// failed attempts do not, and what cannot be published is refused by name.
+func TestStreamingKeptFiles(t *testing.T) {
+	const script = `d=${mapreduce_task_output_dir#file:}
+test "$d" = "${mapred_work_output_dir#file:}" || exit 4
+case $mapreduce_task_attempt_id in *000) echo left > "$d/failed"; echo left > "$d/side"; cat > /dev/null; exit 1;; esac
+echo "$1" > "$d/side"
+cat
+`
+	for name, c := range map[string]struct {
+		options []string
+		command string
+		want    string // names, and the content of side
+		fail    string
+	}{
+		"map":          {[]string{"-mapper", "sh script map", "-reducer", "NONE"}, script, "part-00000 side map\n", ""},
+		"reduce":       {[]string{"-mapper", "cat", "-reducer", "sh script reduce"}, script, "part-00000 side reduce\n", ""},
+		"lazy":         {[]string{"-mapper", "sh script map", "-reducer", "NONE", "-lazyOutput"}, strings.Replace(script, "\ncat\n", "\ncat > /dev/null\n", 1), "side map\n", ""},
+		"not set":      {[]string{"-mapper", "sh script", "-reducer", "cat"}, `cat; ! env | grep -E "^(mapreduce_task_output_dir|mapred_work_output_dir)="`, "part-00000 ", ""},
+		"directory":    {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `mkdir "${mapred_work_output_dir#file:}/sub"; cat`, "", "has put sub into its output directory, which is refused: it is a directory"},
+		"link":         {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `ln -s /etc/passwd "${mapred_work_output_dir#file:}/x"; cat`, "", "has put x into its output directory, which is refused: it is not a regular file"},
+		"reserved":     {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `echo > "${mapred_work_output_dir#file:}/_SUCCESS"; cat`, "", "has put _SUCCESS into its output directory, which is refused: the name is reserved"},
+		"of two tasks": {[]string{"-numReduceTasks", "2", "-mapper", "cat", "-reducer", "sh script"}, `cat; echo > "${mapred_work_output_dir#file:}/x"`, "", "x exists: another task or another program has written it"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "in"), "a\nb\nc\nd\n")
+		write(t, filepath.Join(dir, "script"), c.command)
+		code, stderr := streamed(t, dir, append([]string{"-quiet", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.reduce.maxattempts=2", "-files", "script", "-input", "in", "-output", "out"}, c.options...)...)
+		if c.fail != "" {
+			checkStreamed(t, code, stderr, []string{c.fail})
+			continue
+		}
+		checkStreamed(t, code, stderr, nil)
+		names, err := filepath.Glob(filepath.Join(dir, "out", "[^_.]*"))
+		side, _ := os.ReadFile(filepath.Join(dir, "out", "side"))
+		if got := strings.ReplaceAll(strings.Join(names, " "), filepath.Join(dir, "out")+"/", "") + " " + string(side); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
 // TestStreamingDirectory: -files takes directories, whose names in the working directory may be given.
 func TestStreamingDirectory(t *testing.T) {
 	dir := t.TempDir()
