@@ -163,7 +163,7 @@ cat
 	}
 }
 
-// TestStreamingDirectory: -files takes directories, whose names in the working directory may be given.
+// TestStreamingDirectory: -files takes directories, and #NAME is the name of one in the working directory.
 func TestStreamingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "lib/sub"), 0o777); err != nil {
