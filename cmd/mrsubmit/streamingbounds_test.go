@@ -182,3 +182,21 @@ func TestStreamingDirectory(t *testing.T) {
 	code, stderr := streamed(t, dir, "-archives", "lib", "-input", "in", "-output", "none", "-mapper", "cat", "-reducer", "NONE")
 	checkStreamed(t, code, stderr, []string{"archive lib is a directory: use -files"})
 }
+
+// TestStreamingNullOutput: records of NullOutputFormat are counted and dropped. Files that the command has put beside them stay.
+func TestStreamingNullOutput(t *testing.T) {
+	for class, reducer := range map[string]string{"org.apache.hadoop.mapred.lib.NullOutputFormat": "NONE", "NullOutputFormat": "cat"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "in"), "a\nb\n")
+		write(t, filepath.Join(dir, "script"), `cat; test -z "$mapred_work_output_dir" || echo kept > "${mapred_work_output_dir#file:}/side"`)
+		code, stderr := streamed(t, dir, "-files", "script", "-input", "in", "-output", "out", "-outputformat", class, "-mapper", "sh script", "-reducer", reducer)
+		names, err := filepath.Glob(filepath.Join(dir, "out", "*"))
+		want, counter := "_SUCCESS", "Reduce output records=2"
+		if reducer == "NONE" {
+			want, counter = "_SUCCESS side", "Map output records=2"
+		}
+		if got := strings.ReplaceAll(strings.Join(names, " "), filepath.Join(dir, "out")+"/", ""); code != 0 || err != nil || got != want || !strings.Contains(stderr, counter) {
+			t.Errorf("%s: exit code %d, %v, the output has %q, want %q and %s: %s", class, code, err, got, want, counter, stderr)
+		}
+	}
+}
