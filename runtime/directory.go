@@ -34,7 +34,9 @@ import (
 //
 // <version> is a hash of the names, sizes and modification times of the files, and of ArchiveMaxBytes. The setup's list of
 // side files has the same: if the archive changes, the job fails. An attempt compares them again before it completes a
-// copy. A directory on local disks is used in place.
+// copy. A directory on local disks is used in place. The version of a local archive also has its inode and the time of the
+// inode's last change, which programs cannot set: one that was replaced by another of the same size, with the same
+// modification time, is unpacked again. The setup's list does not have these, because they differ between machines.
 const sharedName = "shared"
 
 // SharedLink returns the name of the link to <shared> in the directory of an attempt.
@@ -212,6 +214,13 @@ func (t *Task) versionOf(files []dfs.Info) (string, error) {
 	fmt.Fprintln(h, limits.Bytes)
 	for _, f := range files {
 		fmt.Fprintf(h, "%q %d %d\n", f.Name, f.Size, f.Modified.UnixNano())
+		if name, ok := localFile(f.Name); ok {
+			change, err := lastChange(name)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintln(h, change)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
@@ -223,8 +232,14 @@ func (t *Task) checkVersion(name, version string) error {
 	if err != nil {
 		return err
 	}
-	if now, err := t.versionOf(files); err != nil || now != version {
-		return errors.Join(err, changedError(t.Plan.Files[name+"/"]))
+	url := t.Plan.Files[name+"/"]
+	switch now, err := t.versionOf(files); {
+	case err != nil:
+		return err
+	case now != version && strings.HasPrefix(url, "file://"): // perhaps only its rights: the next attempt will see
+		return fmt.Errorf("%s: %w while it was unpacked", url, ErrChanged)
+	case now != version:
+		return changedError(url)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
@@ -126,6 +127,45 @@ func TestDirectoryVersions(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestLocalVersions: a local archive that is replaced by one of the same size and modification time, in place or by a rename, is
+// unpacked again.
+func TestLocalVersions(t *testing.T) {
+	dir, shared := t.TempDir(), t.TempDir()
+	name, began := filepath.Join(dir, "d.tar"), time.Unix(1_700_000_000, 5)
+	write := func(name, text string) {
+		must(0, os.WriteFile(name, tarFile(text), 0o666))
+		must(0, os.Chtimes(name, began, began))
+	}
+	for _, c := range []struct {
+		text    string
+		replace func(text string)
+	}{
+		{"one", func(text string) { write(name, text) }},
+		{"two", func(text string) { write(name, text) }},
+		{"six", func(text string) {
+			write(name+".new", text)
+			must(0, os.Rename(name+".new", name))
+		}},
+	} {
+		before := lastChangeOf(name)
+		for c.replace(c.text); lastChangeOf(name) == before; c.replace(c.text) { // file systems count in ticks of the system's clock
+		}
+		got, err := sharingTask(t, local.New(), shared, "file://"+name, nil).Directory("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(got, c.text)); string(text) != c.text || err != nil {
+			t.Errorf("%s: %q, %v", c.text, text, err)
+		}
+	}
+}
+
+// lastChangeOf returns the last change of a file, "" if there is none.
+func lastChangeOf(name string) string {
+	change, _ := lastChange(name)
+	return change
 }
 
 // replacing replaces a file after it was opened for the first time.

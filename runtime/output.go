@@ -137,6 +137,7 @@ type outputs struct {
 	codec  *compression.Codec // of outputs that are bytes; nil: none
 	pulse  *pulse
 	files  map[string]*Output
+	kept   []manifestFile // see [Task.KeepFiles]
 }
 
 // err returns the errors of all files so far.
@@ -248,15 +249,7 @@ func (o *outputs) close() error {
 
 // manifest describes the files, which are complete.
 func (o *outputs) manifest(id wire.AttemptID, counters wire.Counters) *manifest {
-	m := &manifest{Attempt: id.String(), Counters: counters}
-	for _, f := range o.sorted() {
-		file := manifestFile{Name: f.name, Size: f.file.size}
-		if f.file.sum != nil {
-			file.Sum = f.file.sum.Sum64()
-		}
-		m.Files = append(m.Files, file)
-	}
-	return m
+	return &manifest{Attempt: id.String(), Files: o.manifestFiles(), Counters: counters}
 }
 
 // close completes a file, unless that has been done.

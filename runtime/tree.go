@@ -401,7 +401,7 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	case missing(errFrom) && errTo == nil:
 		return Fatal(fmt.Errorf("%w: %s has %d bytes, want %d", ErrCorrupt, to, info.Size, size))
 	case errFrom == nil && errTo == nil:
-		return Fatal(fmt.Errorf("%w: %s exists and was not written by this job", ErrOutputExists, to))
+		return Fatal(fmt.Errorf("%w: %s exists: another task or another program has written it", ErrOutputExists, to))
 	}
 	return renamed
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
@@ -195,7 +196,7 @@ func (l *loop) shareSideFiles(c core.StartWorker, sub *wire.Submission, a *accou
 			if !runtime.IsDirectory(name) || base != filepath.Base(base) || !filepath.IsLocal(base) {
 				continue // the attempt refuses a wrong name
 			}
-			if dir := l.sideDirs.Use(c.Staging, sidedirs.Source{Holder: holder, URL: url}, disks); dir != "" {
+			if dir := l.sideDirs.Use(c.Staging, sidedirs.Source{Holder: holder, URL: url}, disks, time.Now()); dir != "" {
 				all = append(all, workers.Shared{Job: i, Name: base, Dir: dir})
 			}
 		}

@@ -109,9 +109,16 @@ func TestHadoopPrograms(t *testing.T) {
 	if code != 0 {
 		t.Errorf("a jar with Streaming's main class: exit code %d: %s", code, stderr)
 	}
-	code, _, stderr = answered(t, nil, "mapred", "streaming", "-fs", "local", "-D", "fs.default.name=hdfs://x:1", "-input", "in", "-output", "out3", "-mapper", "printenv fs_defaultFS", "-reducer", "NONE")
-	if got, err := os.ReadFile("out3/part-00000"); code != 0 || err != nil || string(got) != "file:///\t\n" {
-		t.Errorf("-fs: exit code %d, the commands see %q, %v: %s", code, got, err, stderr)
+	write(t, "conf.xml", "<configuration><property><name>fs.defaultFS</name><value>hdfs://y:1</value></property></configuration>")
+	for i, options := range []string{ // as in Hadoop, -D wins over -fs in any order, and -fs over -conf
+		"-fs local -conf conf.xml", "-conf conf.xml -fs file:///", "-fs hdfs://x:1 -D fs.default.name=file:///", "-D fs.defaultFS=file:/// -fs hdfs://x:1 -conf conf.xml",
+	} {
+		out := fmt.Sprint("default", i)
+		args := append(append([]string{"streaming"}, strings.Fields(options)...), "-input", "in", "-output", out, "-mapper", "printenv fs_defaultFS", "-reducer", "NONE")
+		code, _, stderr = answered(t, nil, "mapred", args...)
+		if got, err := os.ReadFile(out + "/part-00000"); code != 0 || err != nil || string(got) != "file:///\t\n" {
+			t.Errorf("%s: exit code %d, the commands see %q, %v: %s", options, code, got, err, stderr)
+		}
 	}
 }
 

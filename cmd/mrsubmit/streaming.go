@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/archive"
 	"github.com/quernmr/quern/client"
@@ -116,6 +117,9 @@ func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, com
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("find the working directory: %w", err)
 	}
+	if err := sortDirectories(command.Job); err != nil {
+		return "", nil, nil, err
+	}
 	if status != nil {
 		if err := uploadFiles(command.Job, status, dir); err != nil {
 			return "", nil, nil, err
@@ -140,6 +144,24 @@ func (t *tool) streamed(_ context.Context, f *runFlags, status *web.Cluster, com
 	return exe, sub, func() {}, t.settle(f, sub)
 }
 
+// sortDirectories finds the side files in other file systems that are directories. Those that are local are known.
+func sortDirectories(job *streaming.Job) error {
+	for name, url := range job.Files {
+		if !strings.Contains(url, "://") {
+			continue
+		}
+		clean, err := dfs.Clean(url)
+		if err != nil {
+			return fmt.Errorf("file %s: %w", url, err)
+		}
+		if info, err := files().Stat(clean); err == nil && info.Dir { // of one that is missing, the error comes later
+			delete(job.Files, name)
+			job.Archives[name] = url
+		}
+	}
+	return nil
+}
+
 // uploadFiles uploads local side files, as programs are: by hash, at most once a day.
 func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 	staging, err := ownStaging(status)
@@ -153,9 +175,9 @@ func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		url, _, err := client.UploadFile(files(), staging, status.Wall, path, suffix)
+		url, err := uploadSide(staging, status.Wall, path, suffix)
 		if err != nil {
-			return "", fmt.Errorf("upload file %s: %w", path, err)
+			return "", fmt.Errorf("upload %s: %w", path, err)
 		}
 		return url, nil
 	}
@@ -170,6 +192,25 @@ func uploadFiles(job *streaming.Job, status *web.Cluster, dir string) error {
 		}
 	}
 	return nil
+}
+
+// uploadSide uploads a file, or a directory as an archive.
+func uploadSide(staging string, today time.Time, path, suffix string) (url string, err error) {
+	if info, err := os.Stat(path); err != nil {
+		return "", err
+	} else if info.IsDir() {
+		packed, err := os.CreateTemp("", "quern-directory-")
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, packed.Close(), os.Remove(packed.Name())) }()
+		if err := streaming.PackDirectory(files(), path, packed); err != nil {
+			return "", err
+		}
+		path, suffix = packed.Name(), ".tar"
+	}
+	url, _, err = client.UploadFile(files(), staging, today, path, suffix)
+	return url, err
 }
 
 // streamingFailure returns Hadoop's exit code for a job that is not submitted.

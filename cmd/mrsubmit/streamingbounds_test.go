@@ -94,7 +94,10 @@ func TestStreamingDebug(t *testing.T) {
 			"-input", "in", "-output", "out", "-mapper", c.mapper, "-reducer", c.reducer, "-mapdebug", "sh debug first", "-reducedebug", "sh debug first")
 		checkStreamed(t, code, stderr, []string{"failed with code 3", `"sh debug first" wrote:`, "5 arguments, first", "output: 0\n", "sorry", "errors: 1\n", "<name>a.b</name><value>&lt;c&gt;"})
 	}
-	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "no-such-script")
+	code, stderr := streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-files", "debug", // the script has no line such as #!/bin/sh
+		"-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "debug first")
+	checkStreamed(t, code, stderr, []string{"failed with code 3", `"debug first"`, "5 arguments, first"})
+	code, stderr = streamed(t, dir, "-quiet", "-D", "mapreduce.map.maxattempts=1", "-input", "in", "-output", "out", "-mapper", "sh -c 'exit 3'", "-reducer", "NONE", "-mapdebug", "no-such-script")
 	checkStreamed(t, code, stderr, []string{"failed with code 3", "no-such-script"})
 }
 
@@ -116,5 +119,84 @@ func TestStreamingCombiner(t *testing.T) {
 	checkStreamed(t, code, stderr, nil)
 	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || strings.Join(strings.Fields(string(got)), " ") != "100000 a 100000 b" {
 		t.Errorf("%v: %q", err, got)
+	}
+}
+
+// TestStreamingKeptFiles: files that a command puts into the attempt's output directory become part of the output. Those of
+// failed attempts do not, and what cannot be published is refused by name.
+func TestStreamingKeptFiles(t *testing.T) {
+	const script = `d=${mapreduce_task_output_dir#file:}
+test "$d" = "${mapred_work_output_dir#file:}" || exit 4
+case $mapreduce_task_attempt_id in *000) echo left > "$d/failed"; echo left > "$d/side"; cat > /dev/null; exit 1;; esac
+echo "$1" > "$d/side"
+cat
+`
+	for name, c := range map[string]struct {
+		options []string
+		command string
+		want    string // names, and the content of side
+		fail    string
+	}{
+		"map":          {[]string{"-mapper", "sh script map", "-reducer", "NONE"}, script, "part-00000 side map\n", ""},
+		"reduce":       {[]string{"-mapper", "cat", "-reducer", "sh script reduce"}, script, "part-00000 side reduce\n", ""},
+		"lazy":         {[]string{"-mapper", "sh script map", "-reducer", "NONE", "-lazyOutput"}, strings.Replace(script, "\ncat\n", "\ncat > /dev/null\n", 1), "side map\n", ""},
+		"not set":      {[]string{"-mapper", "sh script", "-reducer", "cat"}, `cat; ! env | grep -E "^(mapreduce_task_output_dir|mapred_work_output_dir)="`, "part-00000 ", ""},
+		"directory":    {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `mkdir "${mapred_work_output_dir#file:}/sub"; cat`, "", "has put sub into its output directory, which is refused: it is a directory"},
+		"link":         {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `ln -s /etc/passwd "${mapred_work_output_dir#file:}/x"; cat`, "", "has put x into its output directory, which is refused: it is not a regular file"},
+		"reserved":     {[]string{"-mapper", "sh script", "-reducer", "NONE"}, `echo > "${mapred_work_output_dir#file:}/_SUCCESS"; cat`, "", "has put _SUCCESS into its output directory, which is refused: the name is reserved"},
+		"of two tasks": {[]string{"-numReduceTasks", "2", "-mapper", "cat", "-reducer", "sh script"}, `cat; echo > "${mapred_work_output_dir#file:}/x"`, "", "x exists: another task or another program has written it"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "in"), "a\nb\nc\nd\n")
+		write(t, filepath.Join(dir, "script"), c.command)
+		code, stderr := streamed(t, dir, append([]string{"-quiet", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.reduce.maxattempts=2", "-files", "script", "-input", "in", "-output", "out"}, c.options...)...)
+		if c.fail != "" {
+			checkStreamed(t, code, stderr, []string{c.fail})
+			continue
+		}
+		checkStreamed(t, code, stderr, nil)
+		names, err := filepath.Glob(filepath.Join(dir, "out", "[^_.]*"))
+		side, _ := os.ReadFile(filepath.Join(dir, "out", "side"))
+		if got := strings.ReplaceAll(strings.Join(names, " "), filepath.Join(dir, "out")+"/", "") + " " + string(side); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// TestStreamingDirectory: -files takes directories, and #NAME is the name of one in the working directory.
+func TestStreamingDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "lib/sub"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "lib/sub/x.txt"), "x\n")
+	write(t, filepath.Join(dir, "lib/run"), "cat > /dev/null; cat lib/sub/x.txt other/sub/x.txt\n")
+	write(t, filepath.Join(dir, "in"), "line\n")
+	for i, options := range [][]string{{"-files", "lib,lib#other"}, {"-file", "lib", "-file", "file:" + dir + "/lib/#other"}, {"-files", "file://" + dir + "/lib,lib#other"}} {
+		out := fmt.Sprint("out", i)
+		code, stderr := streamed(t, dir, append(append([]string{"-quiet"}, options...), "-input", "in", "-output", out, "-mapper", "sh lib/run", "-reducer", "NONE")...)
+		if got, err := os.ReadFile(filepath.Join(dir, out, "part-00000")); code != 0 || err != nil || string(got) != "x\t\nx\t\n" {
+			t.Errorf("%s: exit code %d, %q, %v: %s", options, code, got, err, stderr)
+		}
+	}
+	code, stderr := streamed(t, dir, "-archives", "lib", "-input", "in", "-output", "none", "-mapper", "cat", "-reducer", "NONE")
+	checkStreamed(t, code, stderr, []string{"archive lib is a directory: use -files"})
+}
+
+// TestStreamingNullOutput: records of NullOutputFormat are counted and dropped. Files that the command has put beside them stay.
+func TestStreamingNullOutput(t *testing.T) {
+	for class, reducer := range map[string]string{"org.apache.hadoop.mapred.lib.NullOutputFormat": "NONE", "NullOutputFormat": "cat"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "in"), "a\nb\n")
+		write(t, filepath.Join(dir, "script"), `cat; test -z "$mapred_work_output_dir" || echo kept > "${mapred_work_output_dir#file:}/side"`)
+		code, stderr := streamed(t, dir, "-files", "script", "-input", "in", "-output", "out", "-outputformat", class, "-mapper", "sh script", "-reducer", reducer)
+		names, err := filepath.Glob(filepath.Join(dir, "out", "*"))
+		want, counter := "_SUCCESS", "Reduce output records=2"
+		if reducer == "NONE" {
+			want, counter = "_SUCCESS side", "Map output records=2"
+		}
+		if got := strings.ReplaceAll(strings.Join(names, " "), filepath.Join(dir, "out")+"/", ""); code != 0 || err != nil || got != want || !strings.Contains(stderr, counter) {
+			t.Errorf("%s: exit code %d, %v, the output has %q, want %q and %s: %s", class, code, err, got, want, counter, stderr)
+		}
 	}
 }

@@ -38,6 +38,18 @@ func TestStreaming(t *testing.T) {
 		t.Errorf("no counter of the mapper in:\n%s", printed)
 	}
 
+	writing := c.file("write.sh", `d=${mapreduce_task_output_dir#file:}
+cat
+case $mapreduce_task_attempt_id in *000) echo left > "$d/failed"; exit 1;; esac # the first attempt
+echo "$mapreduce_task_attempt_id" > "$d/side-$mapreduce_task_partition"
+`)
+	beside := filepath.Join(c.dir, "beside")
+	c.mrsubmit("streaming", "-files", writing, "-input", in, "-output", beside, "-mapper", "cat", "-reducer", "sh write.sh", "-numReduceTasks", "2").Succeed()
+	names, err := filepath.Glob(filepath.Join(beside, "[^_]*"))
+	if got := strings.ReplaceAll(strings.Join(names, " "), beside+"/", ""); err != nil || got != "part-00000 part-00001 side-0 side-1" {
+		t.Errorf("the output has %q, %v", got, err)
+	}
+
 	failing := c.file("fail.sh", "cat > /dev/null\necho out of order >&2\nexit 3\n")
 	other := filepath.Join(c.dir, "other")
 	c.mrsubmit("streaming", "-D", "mapreduce.map.maxattempts=2", "-files", failing, "-input", in, "-output", other,

@@ -18,6 +18,7 @@ const (
 	autoInput     = "AutoInputFormat"
 	streamInput   = "StreamInputFormat" // with an -inputreader
 	textOutput    = "TextOutputFormat"
+	nullOutput    = "NullOutputFormat"
 
 	sequenceInput       = "SequenceFileInputFormat"
 	sequenceAsTextInput = "SequenceFileAsTextInputFormat"
@@ -43,7 +44,7 @@ var (
 	combiners = role{option: "-combiner", known: []string{identityReducer, aggregate}, command: true,
 		aliases: map[string]string{"ValueAggregatorCombiner": aggregate, "ValueAggregatorReducer": aggregate}}
 	inputFormats  = role{option: "-inputformat", known: []string{textInput, keyValueInput, nLineInput, sequenceInput, sequenceAsTextInput, autoInput}}
-	outputFormats = role{option: "-outputformat", known: []string{textOutput, sequenceOutput}}
+	outputFormats = role{option: "-outputformat", known: []string{textOutput, sequenceOutput, nullOutput}}
 	partitioners  = role{option: "-partitioner", known: []string{hashPartitioner, keyFieldPartitioner}}
 	comparators   = role{option: "mapreduce.job.output.key.comparator.class", known: []string{keyFieldComparator}}
 )

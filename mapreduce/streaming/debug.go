@@ -39,15 +39,18 @@ func (c *compiled) debug(t *runtime.Task, script string, child *child, failure e
 	if err != nil {
 		return errors.Join(failure, fmt.Errorf("%s: %w", script, err))
 	}
-	cmd := exec.CommandContext(t.Ctx, lookUp(t.Dir(), args[0]), append(args[1:], files...)...)
+	cmd := exec.Command(lookUp(t.Dir(), args[0]), append(args[1:], files...)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.Dir(), c.environment(t), write, write
-	err = cmd.Start()
+	cmd, err = startProcess(cmd)
 	write.Close()
 	if err == nil {
-		stop := context.AfterFunc(t.Ctx, func() { read.Close() })
+		stop := context.AfterFunc(t.Ctx, func() {
+			cmd.Process.Kill()
+			read.Close()
+		})
 		said.read(read)
-		stop()
 		err = cmd.Wait()
+		stop()
 	}
 	read.Close()
 	text := fmt.Sprintf("%s %q", script, c.plan.Properties[script])

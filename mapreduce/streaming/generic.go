@@ -12,7 +12,10 @@ import (
 )
 
 // Generic has Hadoop's generic options, which all of its programs take before their own.
-type Generic struct{ p *parser }
+type Generic struct {
+	p  *parser
+	fs string
+}
 
 // IsGeneric reports whether an argument is a generic option.
 func IsGeneric(arg string) bool {
@@ -35,11 +38,22 @@ func ParseGeneric(args []string, dir string) (g *Generic, rest []string, err err
 			return nil, nil, err
 		}
 	}
-	return &Generic{p}, args, nil
+	return &Generic{p, p.defaultFS()}, args, nil
 }
 
-// FS returns the value of -fs.
-func (g *Generic) FS() string { return g.p.fs }
+// defaultFS returns the value of -fs, unless -D sets its property. That of -conf is not among the properties yet.
+func (p *parser) defaultFS() string {
+	for name := range p.Job.Properties {
+		if property.CurrentName(name) == property.DefaultFS {
+			return ""
+		}
+	}
+	return p.fs
+}
+
+// FS returns the value of -fs; empty: it is not given, or -D sets the same property. As in Hadoop, -D wins in any order, and
+// -conf does not.
+func (g *Generic) FS() string { return g.fs }
 
 // JobTracker returns the value of -jt.
 func (g *Generic) JobTracker() string { return g.p.jt }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -147,8 +148,8 @@ func Parse(args []string, dir string) (*Command, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case g.FS() != "":
-		return nil, fmt.Errorf("-fs %s is refused: a path without scheme is local; write hdfs://HOST:PORT/path", g.FS())
+	case g.p.fs != "":
+		return nil, fmt.Errorf("-fs %s is refused: a path without scheme is local; write hdfs://HOST:PORT/path", g.p.fs)
 	case g.JobTracker() != "":
 		return nil, fmt.Errorf("-jt %s is refused: name the job tracker by -jobtracker", g.JobTracker())
 	}
@@ -259,19 +260,22 @@ func cached(option string, add func(*parser, []string) error) func(*parser, stri
 	}
 }
 
-// files are side files: PATH or URL, and #NAME for another name than their own.
+// files are side files: PATH or URL, and #NAME for another name than their own. Directories are used as archives are.
 func (p *parser) files(all []string) error {
 	for _, file := range all {
-		name, from, local, err := p.shippedFile(file)
-		if err != nil {
+		name, from, info, err := p.shippedFile(file)
+		switch {
+		case err != nil:
 			return err
-		}
-		if local {
+		case name == "":
+			continue
+		case info != nil && info.IsDir():
+			p.Job.Archives[name] = from
+			continue
+		case info != nil:
 			p.shipped[p.local(from)] = name
 		}
-		if name != "" {
-			p.Job.Files[name] = from
-		}
+		p.Job.Files[name] = from
 	}
 	return nil
 }
@@ -279,12 +283,14 @@ func (p *parser) files(all []string) error {
 // archives are side files that are unpacked.
 func (p *parser) archives(all []string) error {
 	for _, file := range all {
-		name, from, _, err := p.shippedFile(file)
-		if err != nil {
+		name, from, info, err := p.shippedFile(file)
+		switch {
+		case err != nil:
 			return err
-		}
-		if name == "" {
+		case name == "":
 			continue
+		case info != nil && info.IsDir():
+			return fmt.Errorf("archive %s is a directory: use -files", from)
 		}
 		if err := archive.Check(from); err != nil {
 			return fmt.Errorf("archive %s: %w", from, err)
@@ -294,10 +300,10 @@ func (p *parser) archives(all []string) error {
 	return nil
 }
 
-// shippedFile parses PATH#NAME or URL#NAME. name is empty if the text is.
-func (p *parser) shippedFile(text string) (name, from string, local bool, err error) {
+// shippedFile parses PATH#NAME or URL#NAME. name is empty if the text is. info describes a local file or directory.
+func (p *parser) shippedFile(text string) (name, from string, info fs.FileInfo, err error) {
 	if text == "" {
-		return "", "", false, nil
+		return "", "", nil, nil
 	}
 	from, name, named := cutLast(text, "#")
 	if rest, ok := strings.CutPrefix(from, "file:"); ok {
@@ -307,19 +313,15 @@ func (p *parser) shippedFile(text string) (name, from string, local bool, err er
 		name = path.Base(from)
 	}
 	if other := cmp.Or(p.Job.Files[name], p.Job.Archives[name]); other != "" && other != from {
-		return "", "", false, fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
+		return "", "", nil, fmt.Errorf("files %s and %s would both be %s in the working directory: write %s#NAME", other, from, name, from)
 	}
 	if strings.Contains(from, "://") {
-		return name, from, false, nil
+		return name, from, nil, nil
 	}
-	info, err := os.Stat(p.local(from))
-	switch {
-	case err != nil:
-		return "", "", false, fmt.Errorf("file %s to ship: %w", from, err)
-	case info.IsDir():
-		return "", "", false, fmt.Errorf("file %s is a directory: name its files", from)
+	if info, err = os.Stat(p.local(from)); err != nil {
+		return "", "", nil, fmt.Errorf("file %s to ship: %w", from, err)
 	}
-	return name, from, true, nil
+	return name, from, info, nil
 }
 
 func cutLast(text, separator string) (before, after string, found bool) {

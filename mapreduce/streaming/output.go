@@ -10,10 +10,14 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/sequencefile"
+	"github.com/quernmr/quern/wire"
 )
 
 // outputSink writes records to the attempt's output.
 func (c *compiled) outputSink(t *runtime.Task, of classes) (sink, error) {
+	if c.OutputFormat == nullOutput {
+		return c.nullSink(t), nil
+	}
 	open := func() (sink, error) { return c.textSink(t, of) }
 	if c.OutputFormat == sequenceOutput {
 		if of != c.declared {
@@ -33,6 +37,19 @@ func (c *compiled) outputSink(t *runtime.Task, of classes) (sink, error) {
 		}
 		return put(key, value)
 	}, nil
+}
+
+// nullSink counts records and drops them.
+func (c *compiled) nullSink(t *runtime.Task) sink {
+	name := wire.ReduceOutputRecords
+	if c.MapOnly {
+		name = wire.MapOutputRecords
+	}
+	counter := t.Counter(wire.TaskCounters, name)
+	return func(_, _ []byte) error {
+		counter.Add(1)
+		return nil
+	}
 }
 
 // textSink writes lines. A NullWritable has no separator before it.

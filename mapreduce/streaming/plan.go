@@ -125,7 +125,7 @@ func (c *compiled) properties() (map[string]string, error) {
 	if normalized[property.InProcess] == "true" {
 		return nil, fmt.Errorf("property %s=true is refused: commands are processes of their own", property.InProcess)
 	}
-	if c.Lazy {
+	if c.Lazy || c.OutputFormat == nullOutput {
 		normalized[lazyProperty] = "true"
 	}
 	if c.MapOnly {

@@ -109,9 +109,17 @@ func (c *compiled) runMap(t *runtime.Task, in *runtime.Split, out runtime.Collec
 			return put(key, value)
 		}
 	}
-	return c.debug(t, mapDebug, child, child.run(
+	return kept(t, c.debug(t, mapDebug, child, child.run(
 		func(to *input) error { return c.feedSplit(from, &records, to) },
-		c.newReader(c.forms.mapOut, c.mapCut), each))
+		c.newReader(c.forms.mapOut, c.mapCut), each)))
+}
+
+// kept keeps the files that a command has put into the output directory, if it has not failed.
+func kept(t *runtime.Task, failure error) error {
+	if failure != nil {
+		return failure
+	}
+	return t.KeepFiles()
 }
 
 // feedSplit writes the records of a split to a command that has written some already. The records that the command need
@@ -178,7 +186,7 @@ func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
 		return err
 	}
 	feed := func(to *input) error { return c.feedGroup(in, true, to) }
-	return c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put))
+	return kept(t, c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put)))
 }
 
 // grouped counts groups of records with equal sorted keys.
@@ -205,7 +213,7 @@ func (c *compiled) reduceNothing(t *runtime.Task) error {
 	if err != nil {
 		return err
 	}
-	return child.run(func(*input) error { return nil }, c.newReader(c.forms.reduceOut, c.reduceCut), func(_, _ []byte) error { return nil })
+	return kept(t, child.run(func(*input) error { return nil }, c.newReader(c.forms.reduceOut, c.reduceCut), func(_, _ []byte) error { return nil }))
 }
 
 // feedGroup writes sorted records to a command. With begun, in is at its first record.

@@ -14,6 +14,10 @@
 //	S2  A directory is removed only when no submission uses it: all workers that could read it have exited.
 //	S3  A number is used once. A directory that waits for its removal is assigned to no submission.
 //	S4  A new use of a directory on a disk that has failed gets another one.
+//	S5  A directory gets no new users a day after its first one. So a version is removed when the jobs of a day have ended,
+//	    even if jobs that use the path always run.
+//
+// A directory without users is not kept: the next job copies again.
 //
 // Directories of an earlier process are removed when a task tracker starts.
 package sidedirs
@@ -23,6 +27,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
 )
@@ -41,24 +46,29 @@ type Store struct {
 	used    map[string][]*place // by staging directory of the submission
 }
 
+// maxAge is how long a directory gets new users.
+const maxAge = 24 * time.Hour
+
 type place struct {
 	source Source
 	disk   string
 	dir    string
+	since  time.Time
 	users  int // submissions
 }
 
 // Use returns the directory of a source for a submission, until Release. It is on one of the disks that work; without
 // any it is "".
-func (s *Store) Use(staging string, source Source, disks []string) string {
+func (s *Store) Use(staging string, source Source, disks []string, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.current[source]
-	if p == nil || !slices.Contains(disks, p.disk) {
+	if p == nil || !slices.Contains(disks, p.disk) || now.Sub(p.since) >= maxAge {
 		if len(disks) == 0 {
 			return ""
 		}
 		p = s.add(source, disks)
+		p.since = now
 	}
 	if !slices.Contains(s.used[staging], p) {
 		if s.used == nil {

@@ -3,6 +3,7 @@ package sidedirs
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -21,9 +22,12 @@ func TestStore(t *testing.T) {
 			uses    []use
 			removed = make(map[string]bool)
 			latest  = make(map[Source]string)
+			first   = make(map[string]time.Time) // use of a directory
+			now     time.Time
 			name    = rapid.SampledFrom([]string{"1", "2", "3"})
 		)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 6).Draw(t, "hours")) * time.Hour)
 			staging := name.Draw(t, "staging")
 			if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
 				var before []string
@@ -46,12 +50,18 @@ func TestStore(t *testing.T) {
 			}
 			good := rapid.SliceOfDistinct(rapid.SampledFrom(all), func(d string) string { return d }).Draw(t, "disks")
 			u := use{staging, Source{name.Draw(t, "holder"), name.Draw(t, "url")}, ""}
-			u.dir = s.Use(u.staging, u.source, good)
+			u.dir = s.Use(u.staging, u.source, good, now)
 			if u.dir == "" && len(good) == 0 {
 				continue
 			}
 			if removed[u.dir] || !slices.Contains(good, u.dir[:2]) {
 				t.Fatalf("%v got %s, disks %q", u, u.dir, good)
+			}
+			if _, used := first[u.dir]; !used {
+				first[u.dir] = now
+			}
+			if now.Sub(first[u.dir]) >= maxAge {
+				t.Fatalf("%v got %s after %v", u, u.dir, now.Sub(first[u.dir]))
 			}
 			last := latest[u.source]
 			for _, other := range uses {
@@ -59,7 +69,7 @@ func TestStore(t *testing.T) {
 					t.Fatalf("%v and %v share a directory", u, other)
 				}
 			}
-			if last != "" && !removed[last] && slices.Contains(good, last[:2]) && u.dir != last {
+			if last != "" && !removed[last] && slices.Contains(good, last[:2]) && now.Sub(first[last]) < maxAge && u.dir != last {
 				t.Fatalf("%v got not %s", u, last)
 			}
 			uses, latest[u.source] = append(uses, u), u.dir
