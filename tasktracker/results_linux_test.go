@@ -54,7 +54,7 @@ func TestResultsFor(t *testing.T) {
 				t.Errorf("session %s: %q", s, dir)
 			}
 		}
-		// Owners whose names are no parts of file names: their sessions are told apart only by the rights of this process.
+		// Without certificates a session may name no owner. No account gets it.
 		if dir, err := get(a, staging+"/sessions/s/results/x"); (err == nil) != (a == nil) {
 			t.Errorf("a session without an owner: %q, %v", dir, err)
 		}

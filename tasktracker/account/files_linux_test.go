@@ -146,7 +146,7 @@ func TestGive(t *testing.T) {
 }
 
 // TestGiveBelow: a directory is given only if all directories around it are kept from other users, and if it is
-// itself no link. Whoever planted it, nothing else is given.
+// itself no link. Nothing else is given.
 func TestGiveBelow(t *testing.T) {
 	a, top := asRoot(t)
 	secret := write(t, top+"/secret/file")
