@@ -17,7 +17,7 @@ import (
 type Driven struct {
 	Program  string // executable
 	Args     []string
-	Sessions string // URL of the directory of sessions
+	Sessions string // what the URL of a session has before its name
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer

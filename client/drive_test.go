@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -76,7 +78,7 @@ func TestDrive(t *testing.T) {
 	if want := "sessions in mem://t/sessions\nended with succeeded\nfound job_7_0005\nkilled: the program that drives the job killed it\n"; code != 4 || err != nil || printed != want {
 		t.Errorf("exit code %d, %v, %q", code, err, printed)
 	}
-	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 1") {
+	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 2") {
 		t.Errorf("another protocol: exit code %d, %v, %q", code, err, printed)
 	}
 }
@@ -120,5 +122,26 @@ func TestFind(t *testing.T) {
 		if _, err := files.Stat(owner); (err == nil) != left {
 			t.Errorf("an output that belongs to the key %s: %v", key, err)
 		}
+	}
+}
+
+// TestFindStep: the jobs of a step that the cluster does not know may have put links into its result, which is removed with
+// them. Nothing that they lead to is removed or moved.
+func TestFindStep(t *testing.T) {
+	top := t.TempDir()
+	result, outside := top+"/results/1", top+"/outside/_temporary"
+	err := errors.Join(os.MkdirAll(outside+"/job_7_0001", 0o700), os.WriteFile(outside+"/OWNER", []byte("job_7_0001 k"), 0o600),
+		os.MkdirAll(result, 0o700), os.Symlink(outside, result+"/_temporary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := newSubmission("mem://t/in")
+	sub.Key, sub.Plan.Jobs[0].Output, sub.Program.Step = "k", "file://"+result, &wire.Step{Result: "file://" + result}
+	if jobs, err := Find(t.Context(), Config{Cluster: new(fakeCluster), FS: local.New(), Staging: "file://" + top, Out: io.Discard}, sub); len(jobs) != 0 || err != nil {
+		t.Errorf("%+v, %v", jobs, err)
+	}
+	_, gone := os.Lstat(result)
+	if _, err := os.Stat(outside + "/OWNER"); err != nil || !errors.Is(gone, fs.ErrNotExist) {
+		t.Errorf("outside: %v; the result: %v", err, gone)
 	}
 }

@@ -35,7 +35,12 @@ func Find(ctx context.Context, cfg Config, sub *wire.Submission) ([]wire.EndedJo
 func (s *session) discard() error {
 	for i := range s.sub.Plan.Jobs {
 		out, err := dfs.Clean(s.sub.Plan.Jobs[i].Output)
-		if err == nil {
+		switch step := s.sub.Program.Step; {
+		case err != nil:
+		case step != nil && s.sub.Plan.Jobs[i].Output == step.Result:
+			// No later job writes there. The jobs may have put symbolic links into it, which RemoveAll does not follow.
+			err = s.FS.RemoveAll(out)
+		default:
 			err = runtime.Discard(s.FS, out, dfs.Join(s.Staging, s.sub.Key), s.sub.Key)
 		}
 		if err != nil {

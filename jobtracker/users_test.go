@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/dfstest"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
@@ -176,5 +179,38 @@ func TestCleanUsers(t *testing.T) {
 		if exists(name) != kept {
 			t.Errorf("%s exists: %t", name, !kept)
 		}
+	}
+}
+
+// TestExpiredSessionOfOwner: with -isolation user, jobs own the results in a session. Its removal follows no link that they have put
+// there, and no permission of theirs prevents it. A session within its lease stays.
+func TestExpiredSessionOfOwner(t *testing.T) {
+	top := t.TempDir()
+	outside, staging := filepath.Join(top, "outside"), filepath.Join(top, "staging")
+	old, recent := filepath.Join(staging, wire.StagingSessions, "ann~old"), filepath.Join(staging, wire.StagingSessions, "ann~recent")
+	now := time.Now()
+	for _, session := range []string{old, recent} {
+		results := filepath.Join(session, wire.SessionResults)
+		err := errors.Join(os.MkdirAll(filepath.Join(results, "1", "sub"), 0o700), os.MkdirAll(outside, 0o700), os.WriteFile(outside+"/file", nil, 0o600),
+			os.Symlink(outside, results+"/2"), os.Symlink("../../../../../outside", results+"/1/sub/3"), os.Link(outside+"/file", results+"/1/part"))
+		if os.Geteuid() == 0 {
+			err = errors.Join(err, os.Chown(results+"/1", 23001, 23001), os.Chmod(results+"/1", 0), os.Chown(results, 23001, 23001), os.Chmod(results, 0))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := now.Add(-wire.SessionLease - time.Hour)
+	if err := os.Chtimes(old, past, past); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeSessions(local.New(), "file://"+staging, now); err != nil {
+		t.Error(err)
+	}
+	_, errOld := os.Lstat(old)
+	_, errRecent := os.Lstat(recent)
+	_, errFile := os.Lstat(outside + "/file")
+	if !errors.Is(errOld, fs.ErrNotExist) || errRecent != nil || errFile != nil {
+		t.Errorf("expired %v, recent %v, outside %v", errOld, errRecent, errFile)
 	}
 }

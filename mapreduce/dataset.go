@@ -68,7 +68,7 @@ func (s Dataset[K, V]) each(d *Driver, yield func(K, V) bool) error {
 	}
 	key, value := must(s.key), must(s.value)
 	kd, vd := &decoder{keep: true}, &decoder{keep: true}
-	return mrruntime.Stored(d, d.driving.FS, s.dir, types, func(kb, vb []byte) (more bool, err error) {
+	return mrruntime.Stored(d, d.driving.Files(s.dir), s.dir, types, func(kb, vb []byte) (more bool, err error) {
 		rec, err := readPair(key, value, kd, vd, kb, vb)
 		return err == nil && yield(rec.A, rec.B), err
 	})

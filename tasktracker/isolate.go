@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,6 +136,9 @@ func (l *loop) startWorker(c core.StartWorker) {
 		if l.isolation == isolation.None {
 			return p, nil
 		}
+		if p.Results, err = resultsFor(owner, staged, c); err != nil {
+			return nil, errors.Join(err, closeExecutable(exe))
+		}
 		for i := range staged.Plan.Jobs {
 			job := wire.JobID{Start: c.First.Start, N: c.First.N + i}
 			for _, disk := range l.jobDisks() {
@@ -176,6 +180,37 @@ func (l *loop) giveTo(c core.StartWorker) (*account.Account, error) {
 		return nil, fmt.Errorf("staging directory: %w", err)
 	}
 	return a, nil
+}
+
+// resultsFor returns the directory with the results of the driver that made a submission, in which the submission's jobs
+// read and write, and gives it to their account. It returns "" if there is none, or if it is in another file system.
+func resultsFor(a *account.Account, sub *wire.Submission, c core.StartWorker) (string, error) {
+	if sub.Program.Step == nil {
+		return "", nil
+	}
+	results := dfs.Dir(sub.Program.Step.Result)
+	session := dfs.Dir(results)
+	root, err := local.Path(c.Root)
+	if err != nil || dfs.Dir(session) != dfs.Join(c.Root, wire.StagingSessions) || dfs.Base(results) != wire.SessionResults {
+		return "", nil // an output like others
+	}
+	name := dfs.Base(session)
+	if of := wire.SessionOwner(name); of != c.Owner && (of != "" || a != nil) {
+		return "", fmt.Errorf("session %s is not one of %q: run mrsubmit with the certificate of the jobs' owner", session, c.Owner)
+	}
+	dir := filepath.Join(wire.StagingSessions, name, wire.SessionResults)
+	if err := a.GiveBelow(root, dir); err != nil {
+		return "", fmt.Errorf("results of the driver: %w", err)
+	}
+	return filepath.Join(root, dir), nil
+}
+
+// closeExecutable closes the executable of a worker that does not start; nil: it runs in place.
+func closeExecutable(exe *os.File) error {
+	if exe == nil {
+		return nil
+	}
+	return exe.Close()
 }
 
 // goodDisks returns the disks that have not failed.

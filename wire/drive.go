@@ -23,7 +23,7 @@ type (
 
 	// DriveBegin answers DriveHello.
 	DriveBegin struct {
-		Sessions string `msgpack:"Sessions"` // URL of the directory of sessions
+		Sessions string `msgpack:"Sessions"` // what the URL of a session has before its name
 	}
 
 	// DriveRun asks the client to run a submission. Several may run at once.
@@ -55,7 +55,7 @@ type (
 )
 
 // DriveProtocol is the version of these messages.
-const DriveProtocol = 2
+const DriveProtocol = 3
 
 func (*DriveHello) number() byte { return 29 }
 func (*DriveBegin) number() byte { return 30 }

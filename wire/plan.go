@@ -121,9 +121,34 @@ const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory
 	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload; side files of Streaming too, archives with their suffix
 	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
-	StagingSessions = "sessions" // sessions/<name>: results of the steps of a program that drives jobs
+	StagingSessions = "sessions" // sessions/<owner>~<name>: results of the steps of a program that drives jobs; <name> without certificates, if the owner's name has other characters
 	StagingUsers    = "users"    // users/<user>: that user's own staging directory, with submissions and StagingPrograms; only if daemons act as users
 )
+
+// SessionResults is the directory of a session that has the results of its steps. The jobs of the steps write there, and
+// nowhere else in the session.
+const SessionResults = "results"
+
+// sessionMark is between the owner and the name of a session. Neither has it.
+const sessionMark = "~"
+
+// Sessions returns what the URLs of the sessions of an owner begin with; owner may be empty. So no two owners have one session.
+func Sessions(staging, owner string) string {
+	all := strings.TrimRight(staging, "/") + "/" + StagingSessions + "/"
+	if owner == "" {
+		return all
+	}
+	return all + owner + sessionMark
+}
+
+// SessionOwner returns the owner of a session by the name of its directory, or "".
+func SessionOwner(dir string) string {
+	i := strings.LastIndex(dir, sessionMark)
+	if i < 0 {
+		return ""
+	}
+	return dir[:i]
+}
 
 // UserStaging returns a user's own staging directory.
 func UserStaging(staging, user string) string {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -16,9 +16,13 @@ func programError(code int, err error) error { return cmp.Or(err, exitError(code
 
 // driveCluster runs a program that drives jobs, and its jobs on a cluster.
 func (t *tool) driveCluster(ctx context.Context, f *runFlags, cfg client.Config, status *web.Cluster, args []string) error {
+	owner := userName(f.identity, t.getenv)
+	if identity.CheckName(owner) != nil {
+		owner = "" // only without certificates: it could be no part of a file's name
+	}
 	c := &clusterDriver{tool: t, flags: f, cfg: cfg, status: status}
 	return programError(client.Drive(ctx, client.Driven{
-		Program: cfg.Program, Args: args, Sessions: dfs.Join(cfg.Staging, wire.StagingSessions),
+		Program: cfg.Program, Args: args, Sessions: wire.Sessions(cfg.Staging, owner),
 		Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp, Run: c.run,
 		Find: func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 			return client.Find(ctx, cfg, sub)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/wire"
 )
 
 // TestIsolation: where the machine permits it, jobs run in namespaces without being asked. Otherwise the cluster's status
@@ -52,9 +53,12 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestJobsAsOwners: with -isolation user, a job reads and writes local files as its owner, also through the staging
-// directory, a shuffle between machines and a commit. The job of an owner without an account fails at once.
-func TestJobsAsOwners(t *testing.T) {
+// ownerUID is the account of processes.User in asOwners; that of bob follows.
+const ownerUID = 23001
+
+// asOwners starts a cluster that runs jobs as their owners. Each owner has a private directory in dir.
+func asOwners(t *testing.T) (c *cluster, dir string) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run jobs as other users")
 	}
@@ -63,22 +67,36 @@ func TestJobsAsOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	const uid = 23001
-	text, users := trial.Lines(4), dir+"/users"
-	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(users, fmt.Appendf(nil, "%s %d %d\n", processes.User, uid, uid), 0o600),
-		os.Mkdir(dir+"/alice", 0o700), os.WriteFile(dir+"/alice/in", text, 0o600), os.Chown(dir+"/alice/in", uid, uid), os.Chown(dir+"/alice", uid, uid))
-	if err != nil {
+	err = os.Chmod(dir, 0o755)
+	var users []byte
+	for i, name := range []string{processes.User, "bob"} {
+		id := ownerUID + i
+		users = fmt.Appendf(users, "%s %d %d\n", name, id, id)
+		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), 0o700), os.Chown(filepath.Join(dir, name), id, id))
+	}
+	if err := errors.Join(err, os.WriteFile(dir+"/users", users, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, func(cfg *processes.Config) {
+	return start(t, func(cfg *processes.Config) {
 		cfg.JobTrackers, cfg.TaskTrackers, cfg.TLS = 1, 2, true
 		cfg.MapSlots, cfg.ReduceSlots = 1, 1
-		cfg.TaskTrackerFlags = []string{"-isolation", "user", "-user-map", users}
-	})
-	in, out := dir+"/alice/in", dir+"/alice/out"
-	c.mrsubmit(slices.Concat([]string{"run", "-D", "mapreduce.job.reduces=2"}, trial.LinePerSplit(), []string{c.Program("wordcount"), "-input", in, "-output", out})...).Succeed()
-	checkCounts(t, out, text)
-	err = filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
+		cfg.TaskTrackerFlags = []string{"-isolation", "user", "-user-map", dir + "/users"}
+	}), dir
+}
+
+// ownFile writes a file that only one account can read.
+func ownFile(t *testing.T, name string, text []byte, uid int) string {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(name, text, 0o600), os.Chown(name, uid, uid)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// checkOwned checks that an account has a directory and all in it.
+func checkOwned(t *testing.T, dir string, uid uint32) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -91,6 +109,66 @@ func TestJobsAsOwners(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestJobsAsOwners: with -isolation user, a job reads and writes local files as its owner, also through the staging
+// directory, a shuffle between machines and a commit. The job of an owner without an account fails at once.
+func TestJobsAsOwners(t *testing.T) {
+	c, dir := asOwners(t)
+	text := trial.Lines(4)
+	in, out := ownFile(t, dir+"/alice/in", text, ownerUID), dir+"/alice/out"
+	c.mrsubmit(slices.Concat([]string{"run", "-D", "mapreduce.job.reduces=2"}, trial.LinePerSplit(), []string{c.Program("wordcount"), "-input", in, "-output", out})...).Succeed()
+	checkCounts(t, out, text)
+	checkOwned(t, out, ownerUID)
 	c.asUser("zoe", "run", c.Program("wordcount"), "-input", in, "-output", dir+"/zoe/out").
 		Fail(1, `jobs of "zoe" do not run here (-isolation user): this machine has no account "zoe"`)
+}
+
+// TestDriversAsOwners: with -isolation user, the results of a driver's steps are its owner's, and no other owner's job can
+// read them. All else in the session stays the driver's. A driver that is killed takes up where it stopped, and the
+// session is removed at its end. Sessions of two owners may have one name.
+func TestDriversAsOwners(t *testing.T) {
+	c, dir := asOwners(t)
+	in := ownFile(t, dir+"/alice/in", []byte("a\nhang\n"), ownerUID)
+	run := func() *trial.Run { return c.mrsubmit("run", c.Program("driven"), "-input", in, "-session", "s") }
+	killed := run()
+	killed.Await("the third job", func() bool {
+		ids := c.submitted()
+		return len(ids) == 3 && strings.Contains(c.mrsubmit("status", ids[2]).Succeed(), "1 running")
+	})
+	for _, pid := range processes.Children(killed.Pid()) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	killed.Fail(1, "killed")
+	session := filepath.Join(strings.TrimPrefix(c.Staging(), "file://"), wire.StagingSessions, processes.User+"~s")
+	kept, err := os.ReadDir(session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range kept {
+		if own := e.Name() == wire.SessionResults; own {
+			checkOwned(t, filepath.Join(session, e.Name()), ownerUID)
+		} else {
+			checkOwned(t, filepath.Join(session, e.Name()), 0)
+		}
+	}
+	results, _ := filepath.Glob(filepath.Join(session, wire.SessionResults, "*"))
+	if len(results) < 2 {
+		t.Fatalf("results %q", results)
+	}
+	c.asUser("bob", "run", c.Program("wordcount"), "-input", results[0], "-output", dir+"/bob/out").Fail(1, "which jobs cannot read")
+	bobs := ownFile(t, dir+"/bob/in", []byte("bob\n"), ownerUID+1)
+	if printed := c.asUser("bob", "run", c.Program("driven"), "-input", bobs, "-session", "s").Succeed(); strings.Count(printed, "bob") != 4 {
+		t.Errorf("the driver of another owner printed\n%s", printed)
+	}
+	ownFile(t, in, []byte("b\n"), ownerUID)
+	printed := run().Succeed()
+	if want := []string{"step 0 a", "step 1 hang", "step 2 b", "step 3 b"}; !trial.ContainsAll(printed, want) || strings.Contains(printed, "step 0 b") {
+		t.Errorf("the driver printed\n%s", printed)
+	}
+	graph, out := ownFile(t, dir+"/alice/graph", []byte("a\tb c\nb\tc\nc\ta\n"), ownerUID), dir+"/alice/ranks"
+	c.mrsubmit("run", c.Program("pagerank"), "-input", graph, "-output", out).Succeed()
+	checkOwned(t, out, ownerUID)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -49,6 +50,52 @@ func (a *Account) Give(dir string) error {
 	}
 	if err := r.Lchown(".", int(a.UID), int(a.GID)); err != nil {
 		return fmt.Errorf("give %s to %s: %w", dir, a.Name, err)
+	}
+	return nil
+}
+
+// GiveBelow is Give for a directory below another one, which a submission names. All directories around it must be
+// this process's, and no other user may be able to replace something in them. Otherwise a job could put a link there. A nil account
+// only checks the directories below top.
+func (a *Account) GiveBelow(top, dir string) error {
+	at := top
+	for i, name := range append([]string{"."}, strings.Split(filepath.Dir(dir), string(filepath.Separator))...) {
+		at = filepath.Join(at, name)
+		stat := os.Lstat
+		if i == 0 {
+			stat = os.Stat // the configuration names it
+		}
+		info, err := stat(at)
+		if err != nil {
+			return err
+		}
+		if err := a.keptFrom(info, at); err != nil {
+			return err
+		}
+	}
+	if a == nil {
+		info, err := os.Lstat(filepath.Join(top, dir))
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", filepath.Join(top, dir))
+		}
+		return err
+	}
+	return a.Give(filepath.Join(top, dir))
+}
+
+// keptFrom refuses a directory in which another user could replace something.
+func (a *Account) keptFrom(info fs.FileInfo, name string) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory", name)
+	case !ok:
+		return fmt.Errorf("%s: its owner is not known", name)
+	case a == nil:
+	case int(st.Uid) != os.Geteuid():
+		return &OwnerError{Name: name, UID: st.Uid, Account: &Account{Name: "this process", UID: uint32(os.Geteuid())}}
+	case info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0:
+		return fmt.Errorf("other users can write %s: its mode is %v", name, info.Mode().Perm())
 	}
 	return nil
 }

@@ -144,3 +144,52 @@ func TestGive(t *testing.T) {
 		t.Error("a file of root is given away")
 	}
 }
+
+// TestGiveBelow: a directory is given only if all directories around it are kept from other users, and if it is
+// itself no link. Nothing else is given.
+func TestGiveBelow(t *testing.T) {
+	a, top := asRoot(t)
+	secret := write(t, top+"/secret/file")
+	outside := filepath.Dir(secret)
+	const dir = "sessions/ann~s/results"
+	for name, prepare := range map[string]func(root string) error{
+		"":                              func(root string) error { return os.Mkdir(root+"/"+dir+"/1", 0o700) },
+		"results belongs to user 23009": func(root string) error { return os.Chown(root+"/"+dir, 23009, 0) },
+		"results is not a directory": func(root string) error {
+			return errors.Join(os.Remove(root+"/"+dir), os.Symlink(outside, root+"/"+dir))
+		},
+		"results: no such file": func(root string) error { return os.Remove(root + "/" + dir) },
+		"results/1 has 2 names": func(root string) error { return os.Link(secret, root+"/"+dir+"/1") },
+		"ann~s is not a directory": func(root string) error {
+			return errors.Join(os.RemoveAll(root+"/sessions/ann~s"), os.Symlink(top, root+"/sessions/ann~s"))
+		},
+		"ann~s belongs to user 23001":     func(root string) error { return os.Chown(root+"/sessions/ann~s", 23001, 0) },
+		"other users can write":           func(root string) error { return os.Chmod(root+"/sessions", 0o777) },
+		"sessions belongs to user 23009":  func(root string) error { return os.Chown(root+"/sessions", 23009, 0) },
+		"staging-8 belongs to user 23009": func(root string) error { return os.Chown(root, 23009, 0) },
+	} {
+		root := filepath.Join(top, "staging-8")
+		if err := errors.Join(os.RemoveAll(root), os.MkdirAll(filepath.Join(root, dir), 0o700), os.Mkdir(top+"/results", 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(root); err != nil {
+			t.Fatal(err)
+		}
+		err := a.GiveBelow(root, dir)
+		if name == "" {
+			if err != nil || ownerOf(t, filepath.Join(root, dir, "1")) != a.UID || ownerOf(t, filepath.Join(root, dir)) != a.UID || ownerOf(t, root+"/sessions/ann~s") != 0 {
+				t.Errorf("the results are not given, or more is: %v", err)
+			}
+			err = a.GiveBelow(root, dir)
+		}
+		if (err == nil) != (name == "") || err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if ownerOf(t, secret) != 0 || ownerOf(t, outside) != 0 || ownerOf(t, top+"/results") != 0 {
+			t.Errorf("%s: a file of root is given away", name)
+		}
+		if err := os.Remove(top + "/results"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

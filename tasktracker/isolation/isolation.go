@@ -9,7 +9,8 @@
 //	           side files that the submission names, the directory of the worker, and files that
 //	           variables of its environment name
 //	writable   the directory around each output, because the output appears there by a rename; the staging
-//	           directory of the submission, and the session of the driver that made it; the directories of its jobs on all disks; a private /tmp
+//	           directory of the submission, and the results in the session of the driver that made it; the directories of its jobs on
+//	           all disks; a private /tmp
 //	           and /var/tmp, both in the directory of the worker; /dev/shm
 //	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
 //
@@ -94,6 +95,7 @@ type Worker struct {
 	Submission *wire.Submission
 	Dir        string           // its directory
 	Jobs       []string         // directories of the jobs of the submission
+	Results    string           // of the driver that made the submission, in its session; no job can replace it; empty: none
 	Env        []string         // its environment
 	Account    *account.Account // nil: the daemon's
 }

@@ -304,40 +304,37 @@ func TestPlanHome(t *testing.T) {
 	}
 }
 
-// TestPlanSession: a step of a driver reads and writes in the driver's session, which is in the staging
-// directory. It sees no other session, and a link leads nowhere else.
+// TestPlanSession: a step of a driver reads and writes in the results of the driver's session, which is in the staging
+// directory. It sees nothing else there.
 func TestPlanSession(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"run", "staging/sub", "staging/sessions/s/data-1", "staging/sessions/other/data-1", "staging/users"} {
+	for _, dir := range []string{"run", "staging/sub", "staging/sessions/s/results/1", "staging/sessions/other/results/1"} {
 		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("../users", top+"/staging/sessions/link"); err != nil {
-		t.Fatal(err)
-	}
 	staging := "file://" + top + "/staging"
 	plan := func(result, input string) (string, error) {
-		sub := &wire.Submission{Staging: staging + "/sub", Program: wire.Program{Step: &wire.Step{Result: staging + result}}, Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		sub := &wire.Submission{Staging: staging + "/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{
 			Inputs: []wire.InputPlan{{Paths: []string{staging + input}}}, Output: staging + result,
 		}}}}
 		c := Config{}
-		plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"})
+		plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run", Results: top + "/staging/sessions/s/results"})
 		if err != nil {
 			return "", err
 		}
 		return strings.Join(render(plan.Steps, top+"/staging/sessions"), "\n"), nil
 	}
-	got, err := plan("/sessions/s/data-2", "/sessions/s/data-1")
-	if err != nil || got != "bind /s write" {
+	got, err := plan("/sessions/s/results/2", "/sessions/s/results/1")
+	if err != nil || got != "bind /s/results write" {
 		t.Errorf("steps %q, %v", got, err)
 	}
 	for _, c := range [][2]string{
-		{"/sessions/s/data-2", "/sessions/other/data-1"}, {"/sessions/link/data-2", "/sessions/s/data-1"}, {"/users/data-2", "/sub"},
-		{"/sessions/data-2", "/sub"}, {"/sessions/s/../../users/x", "/sub"},
+		{"/sessions/s/results/2", "/sessions/other/results/1"}, {"/sessions/s/results/2", "/sessions/s"}, {"/sessions/other/results/2", "/sub"},
+		{"/sessions/s/program", "/sub"}, {"/sessions/data-2", "/sub"}, {"/sessions/s/results/../../../x", "/sub"},
 	} {
 		if got, err := plan(c[0], c[1]); err == nil {
 			t.Errorf("result %s, input %s: %s", c[0], c[1], got)

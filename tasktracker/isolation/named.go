@@ -8,17 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
-	"github.com/quernmr/quern/tasktracker/isolation/enter"
 	"github.com/quernmr/quern/wire"
 )
 
 // submission shows what a submission names.
 func (p *planner) submission(sub *wire.Submission, replaced []string) error {
-	if err := p.showSession(sub); err != nil {
-		return err
-	}
 	for i := range sub.Plan.Jobs {
 		job := &sub.Plan.Jobs[i]
 		for _, in := range job.Inputs {
@@ -43,37 +38,8 @@ func (p *planner) submission(sub *wire.Submission, replaced []string) error {
 	return nil
 }
 
-// showSession shows the session of the driver that made the submission: results of earlier steps are read
-// there, and this one's result appears there. It is in the directory of sessions beside the submission's.
-func (p *planner) showSession(sub *wire.Submission) error {
-	if sub.Program.Step == nil {
-		return nil
-	}
-	all, err := local.Path(dfs.Join(dfs.Dir(sub.Staging), wire.StagingSessions))
-	if err != nil {
-		return nil
-	}
-	path, err := local.Path(dfs.Dir(sub.Program.Step.Result))
-	if err != nil {
-		return nil
-	}
-	parent, _, err := p.resolve(all)
-	if err != nil {
-		return fmt.Errorf("session %s: %w", path, err)
-	}
-	real, found, err := p.resolve(path)
-	if err != nil {
-		return fmt.Errorf("session %s: %w", path, err)
-	}
-	if !found || filepath.Dir(real) != parent {
-		return nil // then it is an output like others
-	}
-	p.session = real
-	return p.showOwn(real, enter.Step{Write: true, Named: true})
-}
-
-// ofSession reports whether a path is in the session.
-func (p *planner) ofSession(real string) bool { return p.session != "" && within(real, p.session) }
+// ofSession reports whether a path is in the results of the session.
+func (p *planner) ofSession(real string) bool { return p.results != "" && within(real, p.results) }
 
 // input shows an input or side file of the submission, in which no replaced file may be. A missing one is the
 // job's own error.

@@ -45,7 +45,7 @@ type planner struct {
 	temp       []string              // directories for temporary files, without symbolic links
 	sockets    []string              // below paths that the submission names
 	own        string                // the submission's staging directory, may be in hidden; empty: not local
-	session    string                // of the driver that made the submission, in the staging directory; empty: none, or not local
+	results    string                // Worker.Results without symbolic links
 	links      map[string]enter.Step // by At
 	binds      map[string]enter.Step // by At
 	last       []enter.Step          // after the covers of hidden directories
@@ -189,6 +189,12 @@ func (p *planner) worker(w *Worker) error {
 			return err
 		}
 		p.own, _, _ = p.resolve(staging)
+	}
+	if w.Results != "" { // with the daemon's rights: the account's may not lead there
+		if err := p.showOwn(w.Results, enter.Step{Write: true}); err != nil {
+			return err
+		}
+		p.results, _, _ = p.resolve(w.Results)
 	}
 	for _, v := range w.Env {
 		name, value, _ := strings.Cut(v, "=")

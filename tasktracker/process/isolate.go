@@ -40,7 +40,7 @@ func (p *Starter) isolate(program *workers.Program, dir string) (env []string, p
 		env = accountEnvironment(env, program.Account)
 	}
 	steps, err := p.isolated.Plan(&isolation.Worker{
-		Submission: program.Submission, Dir: dir, Jobs: program.Jobs, Env: env, Account: program.Account,
+		Submission: program.Submission, Dir: dir, Jobs: program.Jobs, Results: program.Results, Env: env, Account: program.Account,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("isolate worker: %w", err)

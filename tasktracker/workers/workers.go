@@ -56,6 +56,7 @@ type Program struct {
 	Executable *os.File         // open; nil: start it from Submission.Program.Path
 	Jobs       []string         // directories of the submission's jobs, on all disks
 	Shared     []Shared         // copies of archives that its jobs share with others
+	Results    string           // directory in the session of the driver that made the submission, which its jobs may use; empty: none, or not local
 	Account    *account.Account // of the worker, see package isolation; nil: the tracker's
 	Planned    any              // what Plan of the Starter has found out; nil: nothing
 }

@@ -78,7 +78,7 @@ func checkNew(s *wire.Submission, staging string, by Caller) error {
 // tracker removes this directory later, with its own rights or the owner's. Since its name is the key, no
 // two submissions have the same one.
 func checkStaging(s *wire.Submission, staging, owner string) error {
-	reserved := []string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingUsers}
+	reserved := []string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingSessions, wire.StagingUsers}
 	isName := func(name string) bool { return strings.Trim(name, ".") != "" && !strings.Contains(name, "/") }
 	root := strings.TrimRight(staging, "/")
 	places := []string{root + "/" + s.Key}

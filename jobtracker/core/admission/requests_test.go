@@ -58,7 +58,7 @@ func TestStagingDirectories(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]bool{
-		";$(x)": true, "": false, ".": false, "..": false, "../k": false, "a/b": false, "history": false, "clusters": false, "programs": false,
+		";$(x)": true, "": false, ".": false, "..": false, "../k": false, "a/b": false, "history": false, "clusters": false, "programs": false, "sessions": false,
 	} {
 		if _, _, err := Submit(cluster(t), submission(key), Caller{}, 1); (err == nil) != want || err != nil && !errors.Is(err, ErrBadSubmission) {
 			t.Errorf("key %q: %v", key, err)

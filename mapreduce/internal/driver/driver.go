@@ -10,13 +10,17 @@
 //	    running/           exists while a driver uses the session; see lease.go
 //	    <key>-<n>          record of a step that has succeeded: JSON
 //	    <key>-<n>.begun    the submission of a step that was begun: JSON
-//	    data-<random>/     its result: part files as the job committed them
+//	    results/<random>/  its result: part files as the job committed them
 //	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
 //
 // The key is a hash of the definition, the parameters and the flags; n counts the steps with this key,
 // from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
 // with the same session gets the recorded results of the steps that had ended. If the jobs of a step go on
 // in the cluster, it waits for them. Any other step without a record runs again, into another directory.
+//
+// Jobs write only in results/, which may belong to another user than the driver: to the account of the owner of the jobs.
+// They could replace anything there by a symbolic link, so the driver writes nothing below it, removes only whole
+// directories directly in it, and reads it by [Driver.Files].
 //
 // # Invariants
 //
@@ -29,6 +33,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,12 +44,13 @@ import (
 	"sync"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/wire"
 )
 
 // Cluster runs the jobs of steps.
 type Cluster interface {
-	// Sessions returns the URL of the directory that has the session. It is called before Run, once.
+	// Sessions returns what the URL of the session has before its name. It is called before Run, once.
 	Sessions(first *wire.Submission) (string, error)
 	// Run runs a submission until its jobs have ended. When ctx ends, it kills the jobs.
 	Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
@@ -145,7 +151,7 @@ func (d *Driver) find(ctx context.Context, s *session, name string, step *wire.S
 }
 
 func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.Step) (*Result, error) {
-	step.Result = dfs.Join(s.dir, dataPrefix+rand.Text())
+	step.Result = dfs.Join(s.dir, wire.SessionResults, rand.Text())
 	sub, err := d.Submission(step)
 	if err != nil {
 		return nil, err
@@ -224,14 +230,11 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 		return nil, err
 	}
 	s := &session{fs: dfs.Private(d.FS), name: d.Session, note: d.Note, lost: d.Fail}
-	if s.name == "" {
-		s.dir = dfs.Join(sessions, rand.Text())
-		if err = s.make(sessions); err == nil {
-			s.renew(ctx, "")
-		}
-	} else {
-		s.dir = dfs.Join(sessions, s.name)
-		err = d.enter(ctx, s, sessions)
+	s.dir = sessions + cmp.Or(s.name, rand.Text())
+	if s.name != "" {
+		err = d.enter(ctx, s)
+	} else if err = s.make(); err == nil {
+		s.renew(ctx, "")
 	}
 	if err != nil {
 		return nil, err
@@ -240,15 +243,26 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 	return s, nil
 }
 
-func (d *Driver) enter(ctx context.Context, s *session, sessions string) error {
+func (d *Driver) enter(ctx context.Context, s *session) error {
 	hash, err := d.Program()
 	if err != nil {
 		return err
 	}
-	if err := s.make(sessions); err != nil {
+	if err := s.make(); err != nil {
 		return err
 	}
 	return s.enter(ctx, hash)
+}
+
+// Files returns the file system for reading a result. A link leads it out of no session.
+func (d *Driver) Files(dir string) dfs.FS {
+	d.mu.Lock()
+	s := d.session
+	d.mu.Unlock()
+	if s == nil || !s.owns(dir) {
+		return d.FS
+	}
+	return local.Confined(d.FS, s.dir)
 }
 
 // Drop removes the result of a step.

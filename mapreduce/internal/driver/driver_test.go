@@ -1,10 +1,13 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
@@ -20,15 +24,18 @@ const sessions = "mem://t/sessions"
 
 // fakeCluster runs each step at once: its result has _SUCCESS, and its counter is the number of runs.
 type fakeCluster struct {
-	fs   dfs.FS
-	mu   sync.Mutex
-	runs []string // definitions and parameters
-	fail error
-	dies bool                       // the driver dies before it gets the result of a step
-	jobs map[string][]wire.EndedJob // of all submissions, by key
+	fs       dfs.FS
+	sessions string // empty: the constant
+	mu       sync.Mutex
+	runs     []string // definitions and parameters
+	fail     error
+	dies     bool                       // the driver dies before it gets the result of a step
+	jobs     map[string][]wire.EndedJob // of all submissions, by key
 }
 
-func (c *fakeCluster) Sessions(*wire.Submission) (string, error) { return sessions, nil }
+func (c *fakeCluster) Sessions(*wire.Submission) (string, error) {
+	return cmp.Or(c.sessions, sessions+"/"), nil
+}
 
 func (c *fakeCluster) Run(_ context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 	c.mu.Lock()
@@ -345,5 +352,41 @@ func TestSweep(t *testing.T) {
 	}
 	if err := Sweep(files, sessions, info.Modified.Add(Lease+time.Hour)); err != nil || len(c.left(t)) != 0 {
 		t.Errorf("%v, %q", err, c.left(t))
+	}
+}
+
+// TestPlantedLinks: jobs of another user write in the results of a session. A link that they put there leads the driver
+// to no other directory when it reads or drops a result and removes the session.
+func TestPlantedLinks(t *testing.T) {
+	top := t.TempDir()
+	c := &fakeCluster{fs: local.New(), sessions: "file://" + top + "/sessions/ann~"}
+	d := c.driver("s", "p")
+	results := loop(t, d, 1)
+	at, outside := top+"/sessions/ann~s/results", top+"/outside"
+	err := os.Mkdir(outside, 0o700)
+	for _, name := range []string{results[0].Dir, results[1].Dir} {
+		path := strings.TrimPrefix(name, "file://")
+		if filepath.Dir(path) != at {
+			t.Fatalf("a result is in %s", path)
+		}
+		err = errors.Join(err, os.RemoveAll(path), os.Symlink(outside, path))
+	}
+	if err := errors.Join(err, os.WriteFile(outside+"/file", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "/..", "/.", "/" + filepath.Base(results[0].Dir) + "/file", "/x/../../results", "-other/x"} {
+		if err := d.Drop(&Result{Dir: "file://" + at + name}); err == nil || !strings.Contains(err.Error(), "does not belong to the session") {
+			t.Errorf("drop results%s: %v", name, err)
+		}
+	}
+	if f, err := d.Files(results[0].Dir).Open(results[0].Dir + "/file"); err == nil {
+		t.Errorf("the driver has read %s", f.Info().Name)
+	}
+	if err := errors.Join(d.Drop(results[0]), d.Close(false)); err != nil {
+		t.Error(err)
+	}
+	_, errSession := os.Stat(top + "/sessions/ann~s")
+	if _, err := os.Stat(outside + "/file"); err != nil || !errors.Is(errSession, fs.ErrNotExist) {
+		t.Errorf("outside of the session: %v; the session: %v", err, errSession)
 	}
 }

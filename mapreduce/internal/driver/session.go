@@ -16,7 +16,6 @@ import (
 
 const (
 	programName   = "program"
-	dataPrefix    = "data-"
 	begunSuffix   = ".begun"
 	droppedSuffix = ".dropped"
 	successName   = "_SUCCESS" // in the directory of a job that has succeeded
@@ -53,12 +52,14 @@ type begun struct {
 	Result string // directory for the result
 }
 
-func (s *session) make(sessions string) error {
-	if err := s.fs.MkdirAll(sessions); err != nil {
+func (s *session) make() error {
+	if err := s.fs.MkdirAll(dfs.Dir(s.dir)); err != nil {
 		return fmt.Errorf("make session: %w", err)
 	}
-	if err := s.fs.Mkdir(s.dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make session: %w", err)
+	for _, dir := range []string{s.dir, dfs.Join(s.dir, wire.SessionResults)} {
+		if err := s.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make session: %w", err)
+		}
 	}
 	s.names = make(map[string]string)
 	s.stop = func() {}
@@ -185,8 +186,11 @@ func (s *session) record(name, definition string, params []byte, r *Result) erro
 	return nil
 }
 
-// owns reports whether a directory is a result in this session.
-func (s *session) owns(dir string) bool { return strings.HasPrefix(dir, s.dir+"/"+dataPrefix) }
+// owns reports whether a directory is a result in this session. Jobs could replace a directory around it by a link.
+func (s *session) owns(dir string) bool {
+	name, ok := strings.CutPrefix(dir, dfs.Join(s.dir, wire.SessionResults)+"/")
+	return ok && strings.Trim(name, ".") != "" && !strings.Contains(name, "/")
+}
 
 // drop removes a result. A named session keeps its record: a driver that starts again does not need the
 // step again, since the steps that read the result have ended.

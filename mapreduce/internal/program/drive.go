@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
-	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/embedded"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
@@ -29,7 +28,6 @@ type Driving struct {
 	*driver.Driver
 	Inputs []string // -input
 	Output string   // -output
-	FS     dfs.FS
 }
 
 // Drive runs a program that drives jobs of these definitions, and returns the exit code. It calls drive
@@ -161,7 +159,7 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 		Note:       p.note,
 		Submission: func(step *wire.Step) (*wire.Submission, error) { return p.step(*described, step) },
 	})
-	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output, FS: d.FS})
+	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output})
 	if failed := d.Err(); failed != nil {
 		err = failed
 	}
@@ -204,12 +202,12 @@ type embeddedSteps struct {
 func (e *embeddedSteps) Sessions(first *wire.Submission) (string, error) {
 	dir, err := e.Start(first)
 	if err != nil || !e.named {
-		return dir, err
+		return dir + "/", err
 	}
 	if dir, err = embedded.Sessions(first.Plan.Jobs[0].Properties[property.EmbeddedDir]); err != nil {
 		return "", err
 	}
-	return dir, driver.Sweep(builtin.FileSystems(), dir, time.Now())
+	return dir + "/", driver.Sweep(builtin.FileSystems(), dir, time.Now())
 }
 
 // ownHash returns the SHA-256 of this process's executable.

@@ -13,7 +13,7 @@ import (
 // remote is the cluster of a driver that a client has started. The client submits the jobs.
 type remote struct {
 	conn     *wire.Conn
-	sessions string
+	sessions string        // what the URL of a session has before its name
 	ended    chan struct{} // closed when the client's pipe has ended
 
 	mu   sync.Mutex
