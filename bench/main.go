@@ -40,8 +40,8 @@ func sections() []testbed.Section {
 }
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == machine.WordLoop {
-		exit(machine.CountWords(os.Args[2], os.Args[3]))
+	if ok, err := machine.RunProgram(os.Args[1:]); ok {
+		exit(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -122,10 +122,15 @@ func typedRows[R any](t *Task, in splitReader, rows *csvReader, table *csvTable,
 
 // badRecord marks an error of a record's content: every attempt would have it, unless the job skips bad records.
 func (t *Task) badRecord(err error) error {
-	if skips := t.Property(property.SkipRecords); skips != "" && skips != "0" {
+	if t.skipsRecords() {
 		return err
 	}
 	return BadInput(err)
+}
+
+func (t *Task) skipsRecords() bool {
+	skips := t.Property(property.SkipRecords)
+	return skips != "" && skips != "0"
 }
 
 // csvError is an error of a file's content.

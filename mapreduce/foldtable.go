@@ -2,46 +2,46 @@ package mapreduce
 
 import (
 	"fmt"
-	"unsafe"
+	"math"
 
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
-// foldTable combines map output in a hash table of encoded keys, with the values in a
-// slice. It encodes values and computes partitions only when the table is full or the
-// split ends, once for each key.
+// foldTable combines map output in a hash table of encoded keys, in batches: see [shuffle.Table].
+// It copies keys and values before emit returns, and folds the values of a key in the order of
+// emission. It passes keys to the collector only when the table is full or the split ends, once for
+// each key.
 //
 // Its memory comes on top of the collector's, so it is bounded. It is disabled if keys
 // rarely repeat.
 type foldTable[K, V any] struct {
 	*collect[K, V]
-	f         func(a, b V) V
-	table     *shuffle.Table
-	vals      []V
-	maxValues int // flush at this number of values
-	view      *decoder
+	f     func(a, b V) V
+	table *shuffle.Table[V]
+	view  *decoder
 
-	sinceFlush int64 // records folded since the last flush
-	folded     int64 // records ever folded
-	flushed    int64 // records that the table has emitted
-	keyBytes   int64 // bytes of the folded records' keys, minus those of the emitted keys
-	disabled   bool
+	emitted  int64 // records emitted since the last flush
+	folded   int64 // records ever folded
+	flushed  int64 // records that the table has emitted
+	keyBytes int64 // bytes of the folded records' keys, minus those of the emitted keys
+	disabled bool
 }
 
-const (
-	foldTableMemory = 16 << 20
-	foldValueMemory = 16 << 20
-)
+const foldTableMemory = 32 << 20
 
-func newFoldTable[K, V any](c *collect[K, V], f func(a, b V) V) (*foldTable[K, V], error) {
-	var v V
-	maxValues := foldValueMemory / max(int(unsafe.Sizeof(v)), 1)
-	table, err := shuffle.NewTable(foldTableMemory)
+// newFoldTable returns a table. A job that skips bad records has batches of one record: a panic of
+// f must come while the map is at the record that causes it.
+func newFoldTable[K, V any](c *collect[K, V], f func(a, b V) V, memory int64, skips bool) (*foldTable[K, V], error) {
+	batch := math.MaxInt
+	if skips {
+		batch = 1
+	}
+	table, err := shuffle.NewTable[V](memory, batch)
 	if err != nil {
 		return nil, err
 	}
-	return &foldTable[K, V]{collect: c, f: f, table: table, maxValues: maxValues, view: &decoder{}}, nil
+	return &foldTable[K, V]{collect: c, f: f, table: table, view: &decoder{}}, nil
 }
 
 func (f *foldTable[K, V]) close() { f.table.Close() }
@@ -56,69 +56,96 @@ func (f *foldTable[K, V]) emit(k K, v V) {
 		f.put(k, key, v)
 		return
 	}
-	i, isNew, full := f.table.Insert(key)
-	if full {
-		f.makeRoom(k, key, v)
-		return
-	}
-	f.sinceFlush++
+	f.emitted++
 	f.keyBytes += int64(len(key))
-	if !isNew {
-		f.vals[i] = f.f(f.vals[i], v)
-		return
-	}
-	f.vals = append(f.vals, v)
-	if len(f.vals) >= f.maxValues {
-		f.flushFull()
+	if f.table.Add(key, v) {
+		f.fold()
 	}
 }
 
-// makeRoom flushes the full table and then emits the record.
-func (f *foldTable[K, V]) makeRoom(k K, key []byte, v V) {
-	tooLarge := f.table.Len() == 0 // the key is larger than the whole table
-	f.flushFull()
-	if f.disabled || tooLarge {
-		f.put(k, key, v)
+// fold empties the batch. A full table is flushed, also in the middle of the batch.
+func (f *foldTable[K, V]) fold() {
+	for !f.foldBatch() && f.t.err == nil {
+		if f.table.Len() == 0 {
+			f.passFirst() // the key is larger than the whole table
+			continue
+		}
+		f.flushFull()
+		for f.disabled && f.table.Pending() > 0 && f.t.err == nil {
+			f.passFirst()
+		}
+	}
+}
+
+func (f *foldTable[K, V]) foldBatch() bool {
+	defer f.namePanic()
+	return f.table.Fold(f.f)
+}
+
+// namePanic adds the key to a panic of f: the map is at a later record.
+func (f *foldTable[K, V]) namePanic() {
+	p := recover()
+	if p == nil {
 		return
 	}
-	f.emit(k, v)
+	if f.table.Pending() > 0 {
+		encoded, _ := f.table.First()
+		if k, err := read(f.key, f.view, encoded); err == nil {
+			p = fmt.Sprintf("fold of key %s, of this record or one of the %d records emitted before: %v", f.key.text(nil, k), f.table.Pending(), p)
+		}
+	}
+	panic(p)
+}
+
+// passFirst passes the first record of the batch to the collector.
+func (f *foldTable[K, V]) passFirst() {
+	key, v := f.table.First()
+	f.pass(key, v)
+	f.emitted--
+	f.keyBytes -= int64(len(key))
+	f.table.Drop()
+}
+
+// pass passes a record to the collector.
+func (f *foldTable[K, V]) pass(key []byte, v V) {
+	var k K
+	if f.route != nil {
+		var err error
+		if k, err = read(f.key, f.view, key); err != nil {
+			f.t.fail(fmt.Errorf("partition %s: %w", keyBytes(key), err))
+			return
+		}
+	}
+	f.put(k, key, v)
 }
 
 // flushFull flushes the full table, and disables it if it saves fewer than one record
 // in five: collecting a record costs several times as much as a lookup.
 func (f *foldTable[K, V]) flushFull() {
-	f.disabled = f.sinceFlush > 0 && int64(f.table.Len())*5 > f.sinceFlush*4
+	f.disabled = int64(f.table.Len())*5 > (f.emitted-int64(f.table.Pending()))*4
 	f.flush()
 }
 
+// flush passes the table's keys to the collector, and keeps the batch.
 func (f *foldTable[K, V]) flush() {
-	var k K
-	for i := range f.table.Len() {
+	for key, v := range f.table.All() {
 		if f.t.err != nil {
 			break
 		}
-		key := f.table.Key(i)
-		if f.route != nil {
-			var err error
-			if k, err = read(f.key, f.view, key); err != nil {
-				f.t.fail(fmt.Errorf("partition %s: %w", keyBytes(key), err))
-				break
-			}
-		}
-		f.put(k, key, f.vals[i])
+		f.pass(key, v)
 		f.keyBytes -= int64(len(key))
 		f.flushed++
 	}
-	f.folded += f.sinceFlush
-	f.sinceFlush = 0
+	pending := int64(f.table.Pending())
+	f.folded += f.emitted - pending
+	f.emitted = pending
 	f.table.Reset()
-	f.vals = f.vals[:0]
 }
 
 // count adds the records that the table combined to the counters. The collector counts
 // the records that it receives.
 func (f *foldTable[K, V]) count() {
-	f.folded += f.sinceFlush
+	f.folded += f.emitted
 	var v V
 	size := int64(len(f.value.encode(&f.vbuf, v)))
 	saved := f.folded - f.flushed

@@ -284,13 +284,14 @@ func (p shaped[K, V]) texts() []func(key, value []byte) string {
 }
 
 func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *collect[K, V]) error {
-	table, err := newFoldTable(c, p.fold)
+	table, err := newFoldTable(c, p.fold, foldTableMemory, t.skipsRecords())
 	if err != nil {
 		return err
 	}
 	defer table.close()
 	err = src.run(t, in, table.emit)
 	if err == nil && t.err == nil && in.Err() == nil {
+		table.fold()
 		table.flush()
 	}
 	table.count()

@@ -273,14 +273,14 @@ func BenchmarkTable(b *testing.B) {
 			for i := range text {
 				text[i] = words[zipf.Uint64()]
 			}
-			t, err := NewTable(64 << 20)
+			t, err := NewTable[int64](64<<20, batchRecords)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer t.Close()
 			i := 0
 			for b.Loop() {
-				if _, _, full := t.Insert(text[i&(1<<20-1)]); full {
+				if t.Add(text[i&(1<<20-1)], 1) && !t.Fold(func(a, b int64) int64 { return a + b }) {
 					b.Fatal("full")
 				}
 				i++

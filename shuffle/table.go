@@ -4,164 +4,313 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math/bits"
+	"unsafe"
 )
 
-// Table numbers distinct keys in order of insertion, from 0. Callers keep their data about a
-// key in a slice, by its number. A Table is a hash table with open addressing, with bounded
-// memory outside the Go heap. Its hash has no seed: equal insertions give equal tables.
+// Table folds the values of equal keys, in the order in which they were added. V must have no
+// pointers. It is a hash table with open addressing, with bounded memory outside the Go heap.
+// Its hash has no seed: equal records give equal tables.
 //
-// The front of the memory has the keys, each after its length. The back has their offsets.
-// Slots have other memory, which doubles as the table grows. Keys, offsets and slots together
-// stay within the bound.
-type Table struct {
-	arena   arena
-	mem     []byte
-	offsets []uint32 // the same memory; key i begins at offsets[len(offsets)-1-i]
-	used    int      // bytes of mem that hold keys
-	n       int      // keys
-
+// [Table.Add] keeps records in a batch. [Table.Fold] computes the hashes of all of them, then
+// touches their slots, and only then looks for the keys: a load that misses the caches takes as
+// long as ten loads that do not wait for each other. A slot has the value and a key of up to 16
+// bytes, so most keys cost one miss. Longer keys have memory of their own.
+//
+// The slots double as the table grows. While they do, old and new slots and long keys together
+// stay within the bound. The batch is on the Go heap, at most 128 records or 64 KiB of values,
+// and long keys of at most [batchKeys] bytes and one more.
+type Table[V any] struct {
+	memory  int64
 	slotMem arena
-	slots   []tableSlot // their number is a power of two
-	limit   int         // number of keys at which the slots must double
+	slots   []tableSlot[V] // their number is a power of two
+	shift   int            // from a hash to the number of a slot
+	n       int            // keys
+	limit   int            // number of keys at which the slots must double
+
+	keys arena // long keys
+	used int   // bytes of keys, each key after its length in 4 bytes
+
+	batch   []batched[V]
+	size    int    // records in the batch
+	done    int    // of them are folded
+	long    []byte // their long keys
+	touched uint32 // keeps the compiler from removing the loads
 }
 
-// tableSlot has a key's prefix, which is the whole key if it is short.
-type tableSlot struct {
-	prefix uint64
-	number uint32 // 1 + the key's number; 0: free
-	tag    uint32 // of the hash and the length, see tableTag
+// tableSlot has a key of the words a and b.
+type tableSlot[V any] struct {
+	a, b   uint64
+	kind   uint32 // 0: free; else 1 + the key's length, or longKind
+	offset uint32 // of a long key
+	value  V
+}
+
+// batched is a record of the batch.
+type batched[V any] struct {
+	a, b, hash     uint64
+	length, offset uint32 // of the key; the offset in Table.long
+	value          V
 }
 
 const (
-	slotSize   = 16
-	firstSlots = 1 << 10
+	inlineKey = 16 // the longest key in a slot
+	longKind  = inlineKey + 2
+
+	firstSlots   = 1 << 10
+	batchRecords = 128
+	batchValues  = 64 << 10
+	batchKeys    = 64 << 10
 )
 
-// NewTable makes a table of at most memory bytes outside the Go heap: call Close.
-func NewTable(memory int64) (*Table, error) {
-	keys, err := newArena(max(memory, 0) &^ 3)
+// NewTable makes a table of at most memory bytes outside the Go heap: call Close. A batch takes
+// at most batch records.
+func NewTable[V any](memory int64, batch int) (*Table[V], error) {
+	keys, err := newArena(max(memory, 0))
 	if err != nil {
 		return nil, fmt.Errorf("new table: %w", err)
 	}
-	t := &Table{arena: keys, mem: keys.mem, offsets: viewAs[uint32](keys.mem)}
+	t := &Table[V]{memory: int64(len(keys.mem)), keys: keys}
 	slots := 4
-	for slots < firstSlots && 4*slotSize*slots < len(t.mem) {
+	for slots < firstSlots && 4*int64(slots)*t.slotSize() < t.memory {
 		slots *= 2
 	}
 	if err := t.resize(slots); err != nil {
-		t.arena.free()
+		t.keys.free()
 		return nil, err
 	}
+	var v V
+	most := max(batchValues/max(int(unsafe.Sizeof(v)), 1), 1)
+	t.batch = make([]batched[V], min(batch, batchRecords, most))
 	return t, nil
 }
 
+func (t *Table[V]) slotSize() int64 { return int64(unsafe.Sizeof(tableSlot[V]{})) }
+
 // Close frees the memory.
-func (t *Table) Close() {
-	t.arena.free()
+func (t *Table[V]) Close() {
+	t.keys.free()
 	t.slotMem.free()
 	t.slots = nil
 }
 
-// Len returns the number of keys.
-func (t *Table) Len() int { return t.n }
+// Len returns the number of keys that are folded.
+func (t *Table[V]) Len() int { return t.n }
 
-// Reset removes all keys and keeps the memory.
-func (t *Table) Reset() {
+// Reset removes all keys and keeps the memory and the batch.
+func (t *Table[V]) Reset() {
 	clear(t.slots)
 	t.used, t.n = 0, 0
 }
 
-// Insert returns the key's number, and adds the key if it is new. If a new key does not fit,
-// full is set and nothing changes. A large key may not even fit into an empty table.
-func (t *Table) Insert(key []byte) (number int, added, full bool) {
-	prefix := prefixOf(key)
-	hash := hashOf(prefix, key)
-	tag := tableTag(hash, len(key))
-	mask := uint64(len(t.slots) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.number == 0 {
-			return t.insert(i, tableSlot{prefix: prefix, tag: tag}, key)
-		}
-		if s.prefix == prefix && s.tag == tag && (len(key) <= shortKey || bytes.Equal(t.Key(int(s.number-1)), key)) {
-			return int(s.number - 1), false, false
-		}
+// Add adds a copy of a record to the batch. It reports whether the batch is full: fold it before
+// the next Add.
+func (t *Table[V]) Add(key []byte, v V) (full bool) {
+	r := &t.batch[t.size]
+	r.length, r.value = uint32(len(key)), v
+	if len(key) <= inlineKey {
+		r.a, r.b = shortWords(key)
+	} else {
+		r.a, r.b = longWords(key)
+		r.offset = uint32(len(t.long))
+		t.long = append(t.long, key...)
 	}
+	t.size++
+	return t.size == len(t.batch) || len(t.long) >= batchKeys
 }
 
-// insert puts a new key into the free slot i.
-func (t *Table) insert(i uint64, s tableSlot, key []byte) (number int, added, full bool) {
-	end := t.used + uvarintLen(len(key)) + len(key)
-	if end > 4*(len(t.offsets)-t.n-1) || end+4*(t.n+1)+slotSize*len(t.slots) > len(t.mem) {
-		return 0, false, true
+// Fold empties the batch into the table: f(a, b) combines the value of a key with its next one.
+// It returns false if a new key does not fit into the table. The batch then begins with its
+// record: take it by [Table.First] and [Table.Drop], or reset the table and fold again. If f panics, the batch
+// begins with the record with the value b.
+func (t *Table[V]) Fold(f func(a, b V) V) bool {
+	batch := t.batch[t.done:t.size]
+	for i := range batch {
+		r := &batch[i]
+		r.hash = mix(r.a^mixA, r.b^mixB)
 	}
-	if t.n == t.limit {
-		if !t.grow(end) {
-			return 0, false, true
+	touched := uint32(0)
+	for i := range batch {
+		touched += t.slots[batch[i].hash>>t.shift].kind
+	}
+	t.touched = touched
+	for i := range batch {
+		r := &batch[i]
+		s := t.find(r)
+		if s.kind != 0 {
+			s.value = f(s.value, r.value)
+		} else if !t.insert(s, r) {
+			return false
 		}
-		return t.Insert(key)
+		t.done++
 	}
-	t.offsets[len(t.offsets)-1-t.n] = uint32(t.used)
-	n := binary.PutUvarint(t.mem[t.used:], uint64(len(key)))
-	copy(t.mem[t.used+n:], key)
-	t.used = end
-	t.n++
-	s.number = uint32(t.n)
-	t.slots[i] = s
-	return t.n - 1, true, false
-}
-
-// Key returns the key with a number, valid until Reset or Close.
-func (t *Table) Key(number int) []byte {
-	if uint(number) >= uint(t.n) {
-		panic(fmt.Sprintf("shuffle: key %d of a table of %d", number, t.n))
-	}
-	b := t.mem[t.offsets[len(t.offsets)-1-number]:]
-	length, n := uint64(b[0]), 1
-	if length >= 0x80 {
-		length, n = binary.Uvarint(b)
-	}
-	end := n + int(length)
-	return b[n:end:end]
-}
-
-// grow doubles the slots, if they fit beside keys that end at end.
-func (t *Table) grow(end int) bool {
-	slots := 2 * len(t.slots)
-	if end+4*(t.n+1)+slotSize*slots > len(t.mem) || t.resize(slots) != nil {
-		return false
-	}
-	mask := uint64(slots - 1)
-	for number := range t.n {
-		key := t.Key(number)
-		prefix := prefixOf(key)
-		hash := hashOf(prefix, key)
-		i := hash & mask
-		for t.slots[i].number != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = tableSlot{prefix, uint32(number + 1), tableTag(hash, len(key))}
-	}
+	t.emptyBatch()
 	return true
 }
 
-// resize makes n empty slots and frees the old slots. New slots take physical memory only
-// when they are used.
-func (t *Table) resize(n int) error {
-	mem, err := newArena(int64(n) * slotSize)
-	if err != nil {
-		return fmt.Errorf("slots of a table: %w", err)
+func (t *Table[V]) emptyBatch() {
+	t.size, t.done, t.long = 0, 0, t.long[:0]
+	if cap(t.long) > 4*batchKeys { // after a large key
+		t.long = nil
 	}
-	t.slotMem.free()
-	t.slotMem, t.slots = mem, viewAs[tableSlot](mem.mem)
-	t.limit = n / 4 * 3
+}
+
+// find returns the slot of a record's key, or a free one.
+func (t *Table[V]) find(r *batched[V]) *tableSlot[V] {
+	mask := uint64(len(t.slots) - 1)
+	kind := min(r.length+1, longKind)
+	for i := r.hash >> t.shift; ; i++ {
+		s := &t.slots[i&mask]
+		if s.a == r.a && s.b == r.b && s.kind == kind && (kind < longKind || bytes.Equal(t.longKey(s), t.batchKey(r))) || s.kind == 0 {
+			return s
+		}
+	}
+}
+
+// insert puts a new key into the free slot s.
+func (t *Table[V]) insert(s *tableSlot[V], r *batched[V]) bool {
+	end := t.used
+	if r.length > inlineKey {
+		end += 4 + int(r.length)
+	}
+	size := int64(len(t.slots)) * t.slotSize()
+	if int64(end)+size > t.memory {
+		return false
+	}
+	if t.n == t.limit {
+		if int64(end)+3*size > t.memory || t.grow() != nil {
+			return false
+		}
+		s = t.find(r)
+	}
+	*s = tableSlot[V]{a: r.a, b: r.b, kind: min(r.length+1, longKind), offset: uint32(t.used), value: r.value}
+	if r.length > inlineKey {
+		binary.NativeEndian.PutUint32(t.keys.mem[t.used:], r.length)
+		copy(t.keys.mem[t.used+4:], t.batchKey(r))
+		t.used = end
+	}
+	t.n++
+	return true
+}
+
+// grow doubles the slots.
+func (t *Table[V]) grow() error {
+	old, slots := t.slotMem, t.slots
+	t.slotMem = arena{}
+	if err := t.resize(2 * len(slots)); err != nil {
+		t.slotMem = old
+		return err
+	}
+	mask := uint64(len(t.slots) - 1)
+	for k := range slots {
+		s := &slots[k]
+		if s.kind == 0 {
+			continue
+		}
+		i := mix(s.a^mixA, s.b^mixB) >> t.shift
+		for t.slots[i&mask].kind != 0 {
+			i++
+		}
+		t.slots[i&mask] = *s
+	}
+	old.free()
 	return nil
 }
 
-// tableTag distinguishes keys with equal prefixes: short keys by length, others mostly by hash.
-func tableTag(hash uint64, keyLength int) uint32 {
-	return uint32(hash>>32)&^15 | uint32(min(keyLength, shortKey+1))
+// resize makes n empty slots. They take physical memory only when they are used.
+func (t *Table[V]) resize(n int) error {
+	mem, err := newArena(int64(n) * t.slotSize())
+	if err != nil {
+		return fmt.Errorf("slots of a table: %w", err)
+	}
+	t.slotMem, t.slots = mem, viewAs[tableSlot[V]](mem.mem)[:n]
+	t.shift, t.limit = 64-bits.TrailingZeros(uint(n)), n/4*3
+	return nil
+}
+
+// Pending returns the number of records in the batch.
+func (t *Table[V]) Pending() int { return t.size - t.done }
+
+// First returns the first record of the batch. The key is valid until the next Add or Fold.
+func (t *Table[V]) First() (key []byte, v V) {
+	r := &t.batch[t.done]
+	if r.length > inlineKey {
+		return t.batchKey(r), r.value
+	}
+	return appendWords(nil, r.a, r.b, int(r.length)), r.value
+}
+
+// Drop removes the first record of the batch.
+func (t *Table[V]) Drop() {
+	if t.done++; t.done == t.size {
+		t.emptyBatch()
+	}
+}
+
+// All returns keys and values of the table, not of the batch, in no particular order: that of
+// hashes. A key is valid until the next one.
+func (t *Table[V]) All() iter.Seq2[[]byte, V] {
+	return func(yield func([]byte, V) bool) {
+		var buf [inlineKey]byte
+		for i := range t.slots {
+			s := &t.slots[i]
+			if s.kind == 0 {
+				continue
+			}
+			key := buf[:0]
+			if s.kind == longKind {
+				key = t.longKey(s)
+			} else {
+				key = appendWords(key, s.a, s.b, int(s.kind-1))
+			}
+			if !yield(key, s.value) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table[V]) longKey(s *tableSlot[V]) []byte {
+	begin := int(s.offset) + 4
+	end := begin + int(binary.NativeEndian.Uint32(t.keys.mem[s.offset:]))
+	return t.keys.mem[begin:end:end]
+}
+
+func (t *Table[V]) batchKey(r *batched[V]) []byte {
+	return t.long[r.offset:][:r.length:r.length]
+}
+
+// shortWords returns a key of up to 16 bytes as two little-endian words, padded with zeros.
+func shortWords(key []byte) (a, b uint64) {
+	n := len(key)
+	switch {
+	case n > 8: // two loads that overlap
+		return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]) >> (8 * (16 - n))
+	case n >= 4:
+		return uint64(binary.LittleEndian.Uint32(key)) | uint64(binary.LittleEndian.Uint32(key[n-4:]))<<(8*(n-4)), 0
+	case n > 0: // first, middle and last byte, which may coincide
+		return uint64(key[0]) | uint64(key[n/2])<<(8*(n/2)) | uint64(key[n-1])<<(8*(n-1)), 0
+	}
+	return 0, 0
+}
+
+// appendWords appends the key of two words.
+func appendWords(dst []byte, a, b uint64, length int) []byte {
+	n := len(dst)
+	dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, a), b)
+	return dst[:n+length]
+}
+
+// longWords returns the first word of a longer key, and a hash of all.
+func longWords(key []byte) (a, b uint64) {
+	a, b = binary.LittleEndian.Uint64(key), uint64(len(key))^mixB
+	for len(key) > 16 {
+		b = mix(b^binary.LittleEndian.Uint64(key), mixA^binary.LittleEndian.Uint64(key[8:]))
+		key = key[16:]
+	}
+	low, high := shortWords(key)
+	return a, mix(b^low, mixA^high)
 }
 
 // Odd numbers with random bits, for multiplications that mix.
@@ -169,16 +318,6 @@ const (
 	mixA = 0x9e3779b97f4a7c15
 	mixB = 0xd6e8feb86659fd93
 )
-
-// hashOf hashes a key, given its prefix.
-func hashOf(prefix uint64, key []byte) uint64 {
-	hash := mix(prefix^mixA, uint64(len(key))^mixB)
-	for len(key) > 8 {
-		key = key[8:]
-		hash = mix(hash^prefixOf(key), mixB)
-	}
-	return hash
-}
 
 // mix multiplies to 128 bits and folds them.
 func mix(a, b uint64) uint64 {

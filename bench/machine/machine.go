@@ -36,6 +36,7 @@ func Section() testbed.Section {
 		Columns:  []string{"benchmark", "quern", "peer", "ratio", "target"},
 		Parts: []testbed.Part{
 			b.row("word count against one Go loop × cores", b.wordCount),
+			b.row("word count against a hand-written program", b.wordBatches),
 			b.row("sort of 100-byte lines against GNU sort", b.sort),
 			b.row("grep -F against GNU grep × cores", func() ([]string, error) { return b.grep("-F", needle) }),
 			b.row("grep -E against GNU grep × cores", func() ([]string, error) { return b.grep("-E", expression) }),
@@ -79,14 +80,34 @@ const needle = "qu"
 // expression matches a part of the lines with the needle.
 const expression = "qu[a-z]*x"
 
-func (b *bench) wordCount() ([]string, error) {
+func (b *bench) wordCount() ([]string, error) { return b.countWords(WordLoop, b.Cores, "≥ 0.6") }
+
+func (b *bench) wordBatches() ([]string, error) { return b.countWords(WordBatches, 1, "≥ 0.8") }
+
+// countWords compares word counts of Quern and of this program, whose speed it multiplies by cores.
+func (b *bench) countWords(program string, cores int, target string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	// Partitions are by hash, so our output is in order only within each part.
 	return b.against(b.job("wordcount", "text", "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)),
-		exec.Command(self, WordLoop, b.Path("text"), b.Path("peer")), true, b.Cores, "≥ 0.6")
+		exec.Command(self, program, b.Path("text"), b.Path("peer"), strconv.Itoa(b.Cores)), true, cores, target)
+}
+
+// programs are the peers that the benchmark program contains, by its first argument.
+var programs = map[string]func(input, output string, cores int) error{WordLoop: CountWords, WordBatches: CountWordsInBatches}
+
+// RunProgram runs a peer, if args name one: its name, input, output, and number of cores.
+func RunProgram(args []string) (ok bool, err error) {
+	if len(args) != 4 || programs[args[0]] == nil {
+		return false, nil
+	}
+	cores, err := strconv.Atoi(args[3])
+	if err != nil || cores < 1 {
+		return true, fmt.Errorf("%s: the number of cores must be positive, got %q", args[0], args[3])
+	}
+	return true, programs[args[0]](args[1], args[2], cores)
 }
 
 func (b *bench) sort() ([]string, error) {

@@ -11,12 +11,12 @@ import (
 )
 
 // WordLoop is the argument that makes the benchmark program run [CountWords]: word-loop INPUT
-// OUTPUT.
+// OUTPUT CORES.
 const WordLoop = "word-loop"
 
 // CountWords counts words without a framework, as the peer of Quern's word count: one thread,
 // 1 MiB reads, map lookups without allocation, sorted output.
-func CountWords(input, output string) (err error) {
+func CountWords(input, output string, _ int) (err error) {
 	in, err := os.Open(input)
 	if err != nil {
 		return err
