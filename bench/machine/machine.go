@@ -38,6 +38,7 @@ func Section() testbed.Section {
 			b.row("word count against one Go loop × cores", b.wordCount),
 			b.row("word count against a hand-written program", b.wordBatches),
 			b.row("sort of 100-byte lines against GNU sort", b.sort),
+			b.row("sort of 100-byte lines against its reads and writes", b.rawIO),
 			b.row("grep -F against GNU grep × cores", func() ([]string, error) { return b.grep("-F", needle) }),
 			b.row("grep -E against GNU grep × cores", func() ([]string, error) { return b.grep("-E", expression) }),
 			b.row("peak memory of a worker, sort, input 20 × the budget", b.memory),
