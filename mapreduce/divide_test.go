@@ -83,3 +83,15 @@ func TestDividedFiles(t *testing.T) {
 		t.Errorf("partition %d, ends %d; want 1 and none", k.next, k.ends)
 	}
 }
+
+// TestDividedAtOffset: the record exactly at a cut's place is the first one beyond it.
+func TestDividedAtOffset(t *testing.T) {
+	in := &placedInput{chunk: mrruntime.Chunk{Offset: 10, Length: 8}}
+	k := dividedKeys([][]byte{[]byte("k")}, &mrruntime.Division{Places: []uint64{1 << 31}, Maps: 1}, 0, in.Chunks())[0]
+	for at, want := range map[int64]int{13: 0, 14: 1} {
+		next := *k
+		if in.offset = at; next.partition(in) != want {
+			t.Errorf("the record at %d is not in partition %d", at, want)
+		}
+	}
+}
