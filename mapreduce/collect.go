@@ -47,7 +47,7 @@ func (c *collect[K, V]) put(k K, key []byte, v V) {
 	}
 }
 
-func (p *Pairs[K, V]) router(rt *mrruntime.Task, key *codec[K], s shape[K]) router[K] {
+func (p *Pairs[K, V]) router(rt *mrruntime.Task, in splitReader, key *codec[K], s shape[K]) router[K] {
 	n := rt.Partitions
 	switch {
 	case n <= 1:
@@ -55,6 +55,9 @@ func (p *Pairs[K, V]) router(rt *mrruntime.Task, key *codec[K], s shape[K]) rout
 	case p.partition != nil:
 		return func(k K, _ []byte) int { return p.partition(k, n) }
 	case p.totalOrder:
+		if rt.Division != nil && s.prefix == nil {
+			return dividingRouter[K](rt, in)
+		}
 		return rangeRouter[K](rt.Cuts, s)
 	}
 	hash, parts := key.hash, uint32(n)

@@ -92,12 +92,13 @@ type jobCode struct {
 	combine mrruntime.CombineFunc
 	reduce  mrruntime.ReduceFunc
 	ranges  *mrruntime.Ranges
+	divides bool // see stage.dividesKeys
 }
 
 func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	st := c.stages[i]
 	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
-	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), ranges: st.ranges(), formats: make(map[int]mrruntime.Format)}
+	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), ranges: st.ranges(), divides: st.dividesKeys(), formats: make(map[int]mrruntime.Format)}
 	for i, in := range st.inputs() {
 		if in.custom != nil {
 			code.formats[i] = in.custom
@@ -112,7 +113,7 @@ func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 }
 
 func (code jobCode) runtimeJob() mrruntime.Job {
-	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce, Ranges: code.ranges}
+	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce, Ranges: code.ranges, DividesKeys: code.divides}
 	for _, run := range code.maps {
 		job.Maps = append(job.Maps, func(t *mrruntime.Task, in *mrruntime.Split, out mrruntime.Collector) error {
 			return run(t, in, out)

@@ -256,7 +256,7 @@ func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 			defer t.replacePanic(&err)
 			key, value := p.shape.key(), must(p.value)
 			c := &collect[K, V]{t: t, key: key, value: value, out: out, n: max(rt.Partitions, 1)}
-			c.route = p.router(rt, key, p.shape)
+			c.route = p.router(rt, in, key, p.shape)
 			if p.fold == nil || job.noCombine || !pointerFree(reflect.TypeFor[V]()) {
 				return t.end(in.Err, src.run(t, in, c.emit))
 			}

@@ -205,7 +205,8 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 }
 
 // Sort writes the pairs unchanged, sorted by key within each partition. With
-// [Pairs.TotalOrder], the part files together are sorted too.
+// [Pairs.TotalOrder], the part files together are sorted too. A key with more than a quarter of a mean
+// partition may then be in several part files, unless quern.totalorder.divide.keys is false.
 func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	p = requirePairs(p, false, "Sort")
 	r := newResult(p.wholeKeys(), nil, func(x *reduction[K, V]) error {
@@ -222,6 +223,7 @@ func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 			return err
 		})
 	})
+	r.stage.(*reduced[K, V]).single = true
 	return r.Codecs(p.key, p.value)
 }
 

@@ -14,6 +14,7 @@ type stage interface {
 	resultTypes() (key, value string)
 	resultForm() (string, error) // the encodings of both
 	reduces() bool
+	dividesKeys() bool                    // records with equal keys may be in several partitions of a total order
 	reduce(*jobSpec) mrruntime.ReduceFunc // nil: map-only
 }
 
@@ -50,6 +51,7 @@ type reduced[KO, VO any] struct {
 	result *Result[KO, VO]
 	prefix func() func(key []byte) (int, error) // as in shape
 	run    func(*reduction[KO, VO]) error       // called for each partition
+	single bool                                 // run treats each record by itself
 }
 
 func newResult[KO, VO any](from emitted, prefix func() func([]byte) (int, error), run func(*reduction[KO, VO]) error) *Result[KO, VO] {
@@ -67,6 +69,9 @@ func (s *reduced[KO, VO]) resultTypes() (string, string) { return s.result.types
 func (s *reduced[KO, VO]) resultForm() (string, error) { return formOf(s.result.key, s.result.value) }
 
 func (s *reduced[KO, VO]) reduces() bool { return true }
+
+// A combiner leaves few records of a key.
+func (s *reduced[KO, VO]) dividesKeys() bool { return s.single && !s.combines() }
 
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
@@ -113,6 +118,7 @@ func (s *mapped[K, V]) groupText() func(group []byte) (string, error)           
 func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
 func (s *mapped[K, V]) ranges() *mrruntime.Ranges                                     { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
+func (s *mapped[K, V]) dividesKeys() bool                                             { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }
 func (s *mapped[K, V]) withoutReduces() stage                                         { return s }
 

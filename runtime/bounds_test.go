@@ -164,12 +164,12 @@ func TestChangedInput(t *testing.T) {
 
 // TestDamagedCuts checks that cuts with a changed byte, or without their end, are refused.
 func TestDamagedCuts(t *testing.T) {
-	good, err := encodeHashed(&cutsFile{[][]byte{[]byte("be"), []byte("rose")}})
+	good, err := encodeHashed(&cutsFile{Cuts: [][]byte{[]byte("be"), []byte("rose")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cuts, err := decodeCuts(good); err != nil || len(cuts) != 2 {
-		t.Errorf("%q, %v", cuts, err)
+	if cuts, err := decodeCuts(good); err != nil || len(cuts.Cuts) != 2 {
+		t.Errorf("%q, %v", cuts.Cuts, err)
 	}
 	for i := range good {
 		bad := bytes.Clone(good)

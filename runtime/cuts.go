@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ import (
 // The partitions of a total order are ranges of keys. Setup finds their boundaries, the
 // cuts, by sampling: it runs the job's own maps over pieces of a few splits, spread over
 // the input. The cuts file is msgpack of cutsFile, then its xxhash64, u64, little-endian.
+//
+// A key that fills several partitions would have only one of them. If the job allows it, cuts
+// divide the records of such a key by their place in the input. Records with equal keys keep
+// their order then: those of an earlier map are in the same or an earlier partition.
 const (
 	sampledSplits = 10
 	sampledBytes  = 1 << 20  // bytes of records from each sampled split
@@ -26,10 +31,33 @@ const (
 	sampleMemory  = 32 << 20 // bytes of all sampled keys
 	sampledKey    = 1 << 10  // bytes of a key: its beginning is enough, and a job may have many cuts
 	maxCutsFile   = 64 << 20
+
+	// A key is divided if it has so many keys of the sample, and a quarter of a mean partition.
+	minDivided   = 64
+	dividedShare = 4
 )
 
+// DivideKeys is the property that allows cuts to divide the records of a key.
+const DivideKeys = "quern.totalorder.divide.keys"
+
 type cutsFile struct {
-	Cuts [][]byte `msgpack:"Cuts"`
+	Cuts   [][]byte `msgpack:"Cuts"`
+	Places []uint64 `msgpack:"Places,omitempty"` // see Division; none: no key is divided
+	Maps   int      `msgpack:"Maps,omitempty"`   // of the job; 0 without places
+}
+
+// Division says how cuts divide the records of a key.
+type Division struct {
+	// Places are the places in the input of all [Task.Cuts]: 0 is its beginning, 1<<32 its end. Map m of n reads from
+	// m/n to (m+1)/n. Records with the key of a cut are left of it if their place is less.
+	Places []uint64
+	Maps   int // of the job
+}
+
+// sampledRecord is the key of a record of the sample, and the number of its split among the sampled ones.
+type sampledRecord struct {
+	key   []byte
+	split int
 }
 
 func cutsName(staging string, job wire.JobID) string {
@@ -47,7 +75,7 @@ func (a *attempt) stageCuts() error {
 	if err != nil {
 		return err
 	}
-	data, err := encodeHashed(&cutsFile{cuts})
+	data, err := encodeHashed(&cuts)
 	if err != nil {
 		return err
 	}
@@ -67,26 +95,33 @@ func (a *attempt) loadCuts() error {
 	if err != nil {
 		return fmt.Errorf("read cuts: %w", err)
 	}
-	cuts, err := decodeCuts(data)
-	if err == nil && len(cuts) != a.plan().Reduces-1 {
-		err = fmt.Errorf("%w: %d cuts for %d partitions", ErrCorrupt, len(cuts), a.plan().Reduces)
+	f, err := decodeCuts(data)
+	if err == nil && len(f.Cuts) != a.plan().Reduces-1 {
+		err = fmt.Errorf("%w: %d cuts for %d partitions", ErrCorrupt, len(f.Cuts), a.plan().Reduces)
 	}
 	if err != nil {
 		return fmt.Errorf("read cuts %s: %w", name, err)
 	}
-	a.task.Cuts = cuts
+	a.task.Cuts = f.Cuts
+	if f.Places != nil {
+		a.task.Division = &Division{Places: f.Places, Maps: f.Maps}
+	}
 	return nil
 }
 
-func decodeCuts(data []byte) ([][]byte, error) {
-	var f cutsFile
+func decodeCuts(data []byte) (f cutsFile, err error) {
 	if err := decodeHashed(data, &f); err != nil {
-		return nil, err
+		return f, err
 	}
-	if !slices.IsSortedFunc(f.Cuts, bytes.Compare) {
-		return nil, fmt.Errorf("%w: cuts are not sorted", ErrCorrupt)
+	if f.Places != nil && (len(f.Places) != len(f.Cuts) || f.Maps < 1) {
+		return f, fmt.Errorf("%w: %d places of %d cuts, %d maps", ErrCorrupt, len(f.Places), len(f.Cuts), f.Maps)
 	}
-	return f.Cuts, nil
+	for i := 1; i < len(f.Cuts); i++ {
+		if c := bytes.Compare(f.Cuts[i-1], f.Cuts[i]); c > 0 || c == 0 && f.Places != nil && f.Places[i-1] > f.Places[i] {
+			return f, fmt.Errorf("%w: cuts are not sorted", ErrCorrupt)
+		}
+	}
+	return f, nil
 }
 
 // encodeHashed returns the msgpack of a value, followed by its hash.
@@ -106,27 +141,68 @@ func decodeHashed(data []byte, value any) error {
 	return nil
 }
 
-// chooseCuts divides sampled keys into equal partitions. If one key fills several
-// partitions, only one of them gets records. Without a sample, the last one gets all keys.
-func chooseCuts(keys [][]byte, partitions int) [][]byte {
-	slices.SortFunc(keys, bytes.Compare)
+// chooseCuts sorts a sample, and divides its keys into equal partitions. If one key fills several
+// partitions, only one of them gets records, unless [placesOf] divides the key. Without a sample,
+// the last one gets all keys.
+func chooseCuts(sample []sampledRecord, partitions int) [][]byte {
+	slices.SortFunc(sample, compareSampled)
 	cuts := make([][]byte, partitions-1)
 	for i := range cuts {
 		cuts[i] = []byte{}
-		if len(keys) > 0 {
-			cuts[i] = keys[(i+1)*len(keys)/partitions]
+		if len(sample) > 0 {
+			cuts[i] = sample[(i+1)*len(sample)/partitions].key
 		}
 	}
 	return cuts
 }
 
-func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
-	sampled := min(splits, sampledSplits)
+func compareSampled(a, b sampledRecord) int {
+	if c := bytes.Compare(a.key, b.key); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.split, b.split)
+}
+
+// placesOf returns the places of the cuts that chooseCuts has chosen from a sample; nil: they divide no key. The
+// records of a sampled split stand for all splits up to the next sampled one, evenly.
+func placesOf(sample []sampledRecord, partitions, splits int) []uint64 {
+	places, some := make([]uint64, partitions-1), false
+	for i := range places {
+		if len(sample) == 0 {
+			return nil
+		}
+		at := (i + 1) * len(sample) / partitions
+		key := sample[at].key
+		first := searchSampled(sample, sampledRecord{key, 0})
+		n := searchSampled(sample, sampledRecord{key, splits}) - first
+		if at == first || n < minDivided || n*dividedShare*partitions < len(sample) || len(key) == sampledKey {
+			continue // a key that was cut is no key of a record
+		}
+		split := sample[at].split
+		begin, end := searchSampled(sample, sampledRecord{key, split}), searchSampled(sample, sampledRecord{key, split + 1})
+		place := uint64(split)<<32 + uint64(at-begin)<<32/uint64(end-begin)
+		places[i], some = place/uint64(splits), true
+	}
+	if !some {
+		return nil
+	}
+	return places
+}
+
+// searchSampled returns the index of the first record of a sorted sample that is not less than x.
+func searchSampled(sample []sampledRecord, x sampledRecord) int {
+	at, _ := slices.BinarySearchFunc(sample, x, compareSampled)
+	return at
+}
+
+// sampleKeys reads a sample of the job's splits, and returns the number of sampled splits.
+func (a *attempt) sampleKeys(splits int) (sample []sampledRecord, sampled int, err error) {
+	sampled = min(splits, sampledSplits)
 	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
 	for i := range sampled {
 		split, err := a.openSplit(i * splits / sampled)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), sampledBytes)
 		all.startSplit()
@@ -138,10 +214,10 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 		}
 		split.close()
 		if err := errors.Join(err, split.err, all.err); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return all.keys, nil
+	return all.keys, sampled, nil
 }
 
 // limit restricts the split to about maxBytes of records.
@@ -167,14 +243,15 @@ func (s *Split) limit(format Format, maxBytes int64) {
 // keys: each key has the same probability.
 type sampler struct {
 	random     *rand.Rand
-	keys       [][]byte
+	keys       []sampledRecord
+	split      int   // number of this split among the sampled ones, from 1
 	splitStart int   // index in keys of this split's first
 	splitKeys  int64 // keys of this split
 	memory     int
 	err        error
 }
 
-func (s *sampler) startSplit() { s.splitStart, s.splitKeys = len(s.keys), 0 }
+func (s *sampler) startSplit() { s.splitStart, s.splitKeys, s.split = len(s.keys), 0, s.split+1 }
 
 func (s *sampler) Collect(partition int, key, _ []byte) error {
 	if partition != 0 && s.err == nil {
@@ -195,11 +272,11 @@ func (s *sampler) Collect(partition int, key, _ []byte) error {
 	}
 	switch {
 	case at == len(s.keys):
-		s.keys = append(s.keys, bytes.Clone(key))
+		s.keys = append(s.keys, sampledRecord{bytes.Clone(key), s.split - 1})
 		s.memory -= len(key)
-	case at < len(s.keys) && s.memory >= len(key)-len(s.keys[at]):
-		s.memory -= len(key) - len(s.keys[at])
-		s.keys[at] = bytes.Clone(key)
+	case at < len(s.keys) && s.memory >= len(key)-len(s.keys[at].key):
+		s.memory -= len(key) - len(s.keys[at].key)
+		s.keys[at].key = bytes.Clone(key)
 	}
 	return nil
 }

@@ -23,12 +23,17 @@ func WorkerEnvironment(sub *wire.Submission, dir string) string {
 
 // Job is one job's code.
 type Job struct {
-	Maps    []MapFunc                        // one for each input of the JobPlan
-	Formats map[int]Format                   // of inputs with the author's own format
-	Combine CombineFunc                      // nil: none
-	Reduce  ReduceFunc                       // nil: map-only
-	Ranges  *Ranges                          // nil: cuts come only from samples
-	Texts   []func(key, value []byte) string // for each map: prints a record that it emits; none if the job is map-only
+	Maps    []MapFunc      // one for each input of the JobPlan
+	Formats map[int]Format // of inputs with the author's own format
+	Combine CombineFunc    // nil: none
+	Reduce  ReduceFunc     // nil: map-only
+	Ranges  *Ranges        // nil: cuts come only from samples
+
+	// DividesKeys says that records with equal keys may be in several partitions of a total order: the maps obey
+	// [Task.Division], and the reduce treats each record by itself.
+	DividesKeys bool
+
+	Texts []func(key, value []byte) string // for each map: prints a record that it emits; none if the job is map-only
 }
 
 // Load makes the Program of a submission: it sets the client's flag values and builds the

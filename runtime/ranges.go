@@ -22,24 +22,32 @@ type Ranges struct {
 	Write func(w io.Writer, cuts [][]byte) error
 }
 
-// cuts returns the cuts that a file has, or those of a sample, which it may write to a file.
-func (a *attempt) cuts() ([][]byte, error) {
+// cuts returns the cuts that a file has, or those of a sample, which it may write to a file. Such files have only
+// keys, so cuts with a file divide no key.
+func (a *attempt) cuts() (f cutsFile, err error) {
 	from, to := a.plan().Properties[RangesPath], a.plan().Properties[RangesOutPath]
 	if (from != "" || to != "") && a.job.Ranges == nil {
-		return nil, Fatal(errors.New("build job: code for files of ranges is missing"))
+		return f, Fatal(errors.New("build job: code for files of ranges is missing"))
 	}
 	if from != "" {
-		return a.readRanges(from)
+		f.Cuts, err = a.readRanges(from)
+		return f, err
 	}
-	keys, err := a.sampleKeys(a.result.Splits.Maps)
+	maps := a.result.Splits.Maps
+	sample, splits, err := a.sampleKeys(maps)
 	if err != nil {
-		return nil, fmt.Errorf("sample the input: %w", err)
+		return f, fmt.Errorf("sample the input: %w", err)
 	}
-	cuts := chooseCuts(keys, a.plan().Reduces)
-	if to != "" {
-		err = a.writeRanges(to, cuts)
+	f.Cuts = chooseCuts(sample, a.plan().Reduces)
+	switch {
+	case to != "":
+		err = a.writeRanges(to, f.Cuts)
+	case a.job.DividesKeys && a.plan().Properties[DivideKeys] != "false":
+		if f.Places = placesOf(sample, a.plan().Reduces, splits); f.Places != nil {
+			f.Maps = maps
+		}
 	}
-	return cuts, err
+	return f, err
 }
 
 func (a *attempt) readRanges(name string) ([][]byte, error) {

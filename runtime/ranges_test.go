@@ -50,8 +50,8 @@ func TestReadRanges(t *testing.T) {
 	} {
 		cuts, err := rangesAttempt(t, 3, map[string]string{RangesPath: "mem://t/" + name}).cuts()
 		if want == "" {
-			if err != nil || string(bytes.Join(cuts, []byte(" "))) != "b d" {
-				t.Errorf("%s: %q, %v", name, cuts, err)
+			if err != nil || string(bytes.Join(cuts.Cuts, []byte(" "))) != "b d" {
+				t.Errorf("%s: %q, %v", name, cuts.Cuts, err)
 			}
 			continue
 		}

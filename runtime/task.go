@@ -30,6 +30,9 @@ type Task struct {
 	// attempt samples the input to find them, they are nil, and every key has partition 0.
 	Cuts [][]byte
 
+	// Division divides the records of keys with several cuts, or of one with a place. nil: cuts divide no key.
+	Division *Division
+
 	pulse        pulse
 	mu           sync.Mutex // guards the following fields
 	counters     map[counterName]*Counter

@@ -261,6 +261,48 @@ func TestSortRecords(t *testing.T) {
 	}
 }
 
+// TestSortHotKey sorts records, half of them with one key. These are in several part files, which have the same
+// records in the same order as those of a sort that leaves the key in one part file.
+func TestSortHotKey(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var content []byte
+	for i := range 20_000 {
+		key := "hot.hot.ho"
+		if r.IntN(2) == 0 {
+			key = fmt.Sprintf("%010d", r.IntN(1e9))
+			if r.IntN(2) == 0 {
+				key = "z" + key[1:]
+			}
+		}
+		content = fmt.Appendf(content, "%s%090d", key, i)
+	}
+	dir := t.TempDir()
+	in := write(t, dir+"/in", string(content))
+	sort := func(out, divide string) (largest int64) {
+		succeed(t, "sort", "-records", "-input", in, "-output", out, "-D", "mapreduce.job.reduces=5",
+			"-D", "mapreduce.input.fileinputformat.split.maxsize=333333", "-D", "quern.totalorder.divide.keys="+divide)
+		found, _ := filepath.Glob(out + "/part-r-*")
+		for _, part := range found {
+			info, err := os.Stat(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			largest = max(largest, info.Size())
+		}
+		if len(found) != 5 {
+			t.Errorf("%d part files, want 5", len(found))
+		}
+		return largest
+	}
+	whole, divided := sort(dir+"/whole", "false"), sort(dir+"/divided", "true")
+	if n := int64(len(content)); whole < n*2/5 || divided > n*3/10 {
+		t.Errorf("of %d bytes the largest part has %d with the key in one part, and %d with a divided key", n, whole, divided)
+	}
+	if readParts(t, dir+"/whole") != readParts(t, dir+"/divided") {
+		t.Error("the part files of both sorts have other records, or another order")
+	}
+}
+
 func TestGrep(t *testing.T) {
 	content := text(500_000)
 	dir := t.TempDir()

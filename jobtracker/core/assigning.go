@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -122,7 +123,7 @@ func (x assignCluster) MayReduce(job *assign.Job, at *assign.Tracker) bool {
 func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
 	j, t := jobOf(job), trackerOf(at)
 	if ready := t.hosting.ready[j]; ready != nil && ready.Len() > 0 {
-		x.l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
+		x.l.launch(j, &j.reduces[nextReduce(j, ready)], t, wire.AttemptID{})
 		return true
 	}
 	if !gather {
@@ -134,6 +135,15 @@ func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather 
 	}
 	x.l.gatherInSlot(j, p, t)
 	return true
+}
+
+// nextReduce returns the partition that is reduced first. A large one begins before the others: if it began last, it
+// would run alone at the end.
+func nextReduce(j *job, ready *taskset.Set) int {
+	if p := j.partitions.sizes.Large(ready.Has); p >= 0 {
+		return p
+	}
+	return ready.Next(0)
 }
 
 func (x assignCluster) Runnable(job *assign.Job) bool {

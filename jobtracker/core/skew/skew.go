@@ -71,6 +71,23 @@ func before(x, y wire.PartitionSize) bool {
 	return x.Bytes > y.Bytes || x.Bytes == y.Bytes && x.Partition < y.Partition
 }
 
+// Large returns the largest partition among those that in reports, if it has twice the mean size or more, or -1. It
+// knows only the largest partitions of the job.
+func (s *Sizes) Large(in func(partition int) bool) int {
+	for _, x := range s.largest {
+		if x.Bytes < largeShare*(s.bytes/int64(s.known)) || x.Bytes == 0 {
+			break
+		}
+		if in(x.Partition) {
+			return x.Partition
+		}
+	}
+	return -1
+}
+
+// largeShare is how many mean partitions a large one has.
+const largeShare = 2
+
 // Status returns the sizes of a job's partitions: their total, and how many are gathered; nil: none is known.
 func (s *Sizes) Status(total, gathered int) *wire.PartitionSizes {
 	if s.known == 0 {

@@ -25,7 +25,26 @@ func TestSizes(t *testing.T) {
 			plain[p] = max(plain[p], bytes)
 		}
 		check(t, &s, n, plain)
+		checkLarge(t, &s, n, plain)
 	})
+}
+
+// checkLarge compares Large with a search of all partitions. It may find any, of at most ten.
+func checkLarge(t *rapid.T, s *Sizes, n int, plain map[int]int64) {
+	among := rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "among")
+	want, sum := -1, int64(0)
+	for _, bytes := range plain {
+		sum += bytes
+	}
+	for p := range n {
+		if bytes, ok := plain[p]; ok && among[p] && bytes > 0 && bytes >= 2*(sum/int64(len(plain))) && (want < 0 || bytes > plain[want]) {
+			want = p
+		}
+	}
+	got := s.Large(func(p int) bool { return among[p] })
+	if got != want && n <= wire.MaxLargest || got >= 0 && got != want {
+		t.Fatalf("the large partition is %d, want %d: %v among %v", got, want, plain, among)
+	}
 }
 
 func check(t *rapid.T, s *Sizes, n int, plain map[int]int64) {

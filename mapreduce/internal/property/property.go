@@ -198,6 +198,8 @@ func All() []Property {
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
 			"maximum number of processes of an attempt at the same time; an attempt that exceeds it fails; 0: no limit"),
+		boolean("quern.totalorder.divide.keys", true,
+			"a key with more than a quarter of a mean partition of a sampled total order may be in several part files, in the order of the input; only for Sort without Combine"),
 		text(RangesOut, "", 0, "file that a total order makes with the ranges of its sample, for Hadoop's TotalOrderPartitioner; only for Pairs.TotalOrderBy"),
 		text("textinputformat.record.delimiter", "", 0, "what ends a record of the input format Lines; empty: LF or CR LF, and a CR belongs to the end"),
 		number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100,
