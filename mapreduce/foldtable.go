@@ -82,7 +82,7 @@ func (f *foldTable[K, V]) foldBatch() bool {
 	return f.table.Fold(f.f)
 }
 
-// namePanic adds the key to a panic of f: the map is at a later record.
+// namePanic adds the key to a panic of f: the map is at a later record. It drops the record, because a map can recover.
 func (f *foldTable[K, V]) namePanic() {
 	p := recover()
 	if p == nil {
@@ -93,6 +93,7 @@ func (f *foldTable[K, V]) namePanic() {
 		if k, err := read(f.key, f.view, encoded); err == nil {
 			p = fmt.Sprintf("fold of key %s, of this record or one of the %d records emitted before: %v", f.key.text(nil, k), f.table.Pending(), p)
 		}
+		f.table.Drop()
 	}
 	panic(p)
 }

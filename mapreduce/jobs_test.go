@@ -586,5 +586,19 @@ func TestFoldPanicNamesKey(t *testing.T) {
 		if !strings.HasPrefix(text, "fold of key 41, ") || !strings.HasSuffix(text, ": odd") || emitted != want {
 			t.Errorf("skips %v: %d records, %s", skips, emitted, text)
 		}
+		for range 300 { // the map has recovered
+			table.emit(41, 1)
+		}
+		table.fold()
+		sum := int64(300 - 5)
+		for i := range int64(emitted) {
+			sum += i + 1
+		}
+		for _, v := range table.table.All() {
+			sum -= v
+		}
+		if sum != 0 {
+			t.Errorf("skips %v: %d are missing", skips, sum)
+		}
 	}
 }

@@ -258,7 +258,8 @@ func BenchmarkServe(b *testing.B) {
 }
 
 func BenchmarkTable(b *testing.B) {
-	for _, distinct := range []int{2000, 500_000} {
+	sum := func(a, b int64) int64 { return a + b }
+	for _, distinct := range []int{10, 2000, 500_000} {
 		b.Run(fmt.Sprintf("%d-words", distinct), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			zipf := rand.NewZipf(rng, 1.1, 2.7, uint64(distinct-1))
@@ -280,7 +281,7 @@ func BenchmarkTable(b *testing.B) {
 			defer t.Close()
 			i := 0
 			for b.Loop() {
-				if t.Add(text[i&(1<<20-1)], 1) && !t.Fold(func(a, b int64) int64 { return a + b }) {
+				if t.Add(text[i&(1<<20-1)], 1) && !t.Fold(sum) {
 					b.Fatal("full")
 				}
 				i++
