@@ -291,7 +291,7 @@ func (d *Driver) Close(failed bool) error {
 		d.Note(fmt.Sprintf("session %s is kept for %v after its last step: run the same command again to go on; it is in %s", s.name, Lease, s.dir))
 		return s.release()
 	}
-	if err := s.fs.RemoveAll(s.dir); err != nil {
+	if err := s.remove(); err != nil {
 		return fmt.Errorf("remove session: %w", err)
 	}
 	return nil

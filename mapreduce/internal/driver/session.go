@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +64,18 @@ func (s *session) make(sessions string) error {
 	s.names = make(map[string]string)
 	s.stop = func() {}
 	return nil
+}
+
+// remove removes the session. One with a name is renamed first, because a driver that waits for it makes it again.
+func (s *session) remove() error {
+	dir := s.dir
+	if s.name != "" {
+		dir = s.dir + "-" + rand.Text()
+		if err := s.fs.RenameDir(s.dir, dir); err != nil {
+			return err
+		}
+	}
+	return s.fs.RemoveAll(dir)
 }
 
 // enter checks that this program has made the session, or makes it ours.
