@@ -24,7 +24,7 @@ func Drive(drive func(d *Driver) error, definitions ...Defined) {
 
 func driving(drive func(d *Driver) error, definitions []Defined) func(context.Context, *program.Driving) error {
 	return func(ctx context.Context, d *program.Driving) error {
-		return drive(&Driver{Context: ctx, Inputs: d.Inputs, Output: d.Output, driving: d, definitions: definitions})
+		return drive(&Driver{Context: ctx, Inputs: d.Inputs, driving: d, definitions: definitions})
 	}
 }
 
@@ -46,10 +46,18 @@ type Driver struct {
 	context.Context
 
 	Inputs []string // paths of -input, which inputs without paths read
-	Output string   // -output; pass it on in parameters, for Job.Output
 
 	driving     *program.Driving
 	definitions []Defined
+}
+
+// Output returns -output, for Job.Output by way of parameters. Without -output it returns an error, with which the
+// program should end: call it before the first job.
+func (d *Driver) Output() (string, error) {
+	if d.driving.Output == "" {
+		return "", bridge.Usagef("no output directory: give -output")
+	}
+	return d.driving.Output, nil
 }
 
 // WithContext returns a Driver for runs that are killed when ctx ends. Derive ctx from the Driver.

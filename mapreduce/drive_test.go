@@ -1,6 +1,7 @@
 package mapreduce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ func countDefinition(maps *atomic.Int64) *Definition[countParams, string, counte
 type driveTest struct {
 	dir     string
 	session string
+	output  string // below dir; empty: out
 }
 
 func newDriveTest(t *testing.T, input string) *driveTest {
@@ -69,7 +71,7 @@ func newDriveTest(t *testing.T, input string) *driveTest {
 
 func (x *driveTest) run(t *testing.T, drive func(*Driver) error, definitions ...Defined) error {
 	s := bridge.Settings{
-		Inputs: []string{filepath.Join(x.dir, "in")}, Output: filepath.Join(x.dir, "out"), Session: x.session,
+		Inputs: []string{filepath.Join(x.dir, "in")}, Output: filepath.Join(x.dir, cmp.Or(x.output, "out")), Session: x.session,
 		Properties: map[string]string{"quern.embedded.dir": x.dir},
 	}
 	return RunInProcess(t.Context(), s, drive, definitions...)
@@ -203,6 +205,96 @@ func TestDriveResume(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(x.dir, "quern-*", "sessions", "*")); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// loop runs three steps; the last one writes -output.
+func (x *driveTest) loop(t *testing.T, count *Definition[countParams, string, counted], fail bool) error {
+	return x.run(t, func(d *Driver) error {
+		output, err := d.Output()
+		if err != nil {
+			return err
+		}
+		var words Dataset[string, counted]
+		for i := range 3 {
+			p := countParams{Words: words, Times: 2}
+			if i == 2 {
+				p.Output = output
+			}
+			if words, err = count.Run(d, p); err != nil {
+				return err
+			}
+		}
+		if fail {
+			return errors.New("stopped")
+		}
+		return nil
+	}, count)
+}
+
+// TestDriveOutputExists: a driver whose -output exists fails before its first job, unless its session has written there.
+// With another -output it goes on with the session.
+func TestDriveOutputExists(t *testing.T) {
+	for _, session := range []string{"", "s"} {
+		t.Run("session "+session, func(t *testing.T) {
+			x := newDriveTest(t, "b a\nb\n")
+			x.session = session
+			var ran atomic.Int64
+			count := countDefinition(&ran)
+			if err := os.Mkdir(filepath.Join(x.dir, "out"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := x.loop(t, count, false)
+			wantError(t, err, "output exists: file://"+x.dir+"/out")
+			if n := ran.Load(); n != 0 {
+				t.Errorf("%d records were mapped", n)
+			}
+			if session == "" {
+				return
+			}
+			x.output = "other"
+			for range 2 { // the second time, the session has written the output
+				wantError(t, x.loop(t, count, true), "stopped")
+			}
+			if n := ran.Swap(0); n != 6 {
+				t.Errorf("%d records were mapped, want 6", n)
+			}
+			x.output = "third"
+			if err := x.loop(t, count, false); err != nil {
+				t.Fatal(err)
+			}
+			if n := ran.Load(); n != 2 {
+				t.Errorf("with another -output, %d records were mapped, want 2", n)
+			}
+			if got, err := os.ReadFile(filepath.Join(x.dir, "third", "part-r-00000")); string(got) != "a\t4\nb\t8\n" {
+				t.Errorf("output %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestDriveNoOutput: a driver that asks for -output fails without it, as bad usage. Others need none.
+func TestDriveNoOutput(t *testing.T) {
+	x := newDriveTest(t, "a\n")
+	var ran atomic.Int64
+	count := countDefinition(&ran)
+	s := bridge.Settings{Inputs: []string{filepath.Join(x.dir, "in")}, Properties: map[string]string{"quern.embedded.dir": x.dir}}
+	run := func(asks bool) error {
+		return RunInProcess(t.Context(), s, func(d *Driver) error {
+			if _, err := d.Output(); asks {
+				return err
+			}
+			_, err := count.Run(d, countParams{})
+			return err
+		}, count)
+	}
+	err := run(true)
+	wantError(t, err, "no output directory: give -output")
+	if _, ok := errors.AsType[bridge.UsageError](err); !ok {
+		t.Errorf("%T is no usage error", err)
+	}
+	if err := run(false); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -233,16 +233,21 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	if job.Output == "" {
 		return nil
 	}
-	if err := checkLength(job.Output); err != nil {
+	return CheckOutput(f, job.Output)
+}
+
+// CheckOutput returns an error if the URL of an output is too long or exists.
+func CheckOutput(f dfs.FS, url string) error {
+	if err := checkLength(url); err != nil {
 		return err
 	}
-	_, err = f.Stat(job.Output)
+	_, err := f.Stat(url)
 	switch {
 	case err == nil:
-		if _, err := f.Stat(dfs.Join(job.Output, temporaryName)); err == nil {
-			return Fatal(fmt.Errorf("%w: %s: a job writes there, or was interrupted; if none runs, remove the directory", ErrOutputExists, job.Output))
+		if _, err := f.Stat(dfs.Join(url, temporaryName)); err == nil {
+			return Fatal(fmt.Errorf("%w: %s: a job writes there, or was interrupted; if none runs, remove the directory", ErrOutputExists, url))
 		}
-		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, job.Output))
+		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, url))
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

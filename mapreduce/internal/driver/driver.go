@@ -13,7 +13,8 @@
 //	    data-<random>/     its result: part files as the job committed them
 //	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
 //
-// The key is a hash of the definition, the parameters and the flags; n counts the steps with this key,
+// The key is a hash of the definition, the parameters and the flags but -output, which the parameters of a step that
+// writes there contain; n counts the steps with this key,
 // from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
 // with the same session gets the recorded results of the steps that had ended. If the jobs of a step go on
 // in the cluster, it waits for them. Any other step without a record runs again, into another directory.
@@ -59,8 +60,11 @@ type Config struct {
 	FS      dfs.FS
 	Session string                 // name; empty: a temporary one
 	Program func() (string, error) // returns the hash of this program; called for a named session
-	Flags   map[string]string      // values of the program's flags
-	Note    func(text string)      // prints a line for the user
+	Flags   map[string]string      // values of the program's flags that jobs may depend on
+	Output  string                 // URL of -output; empty: none
+	// Vacant returns an error if Output exists. It is called before the first step.
+	Vacant func() error
+	Note   func(text string) // prints a line for the user
 	// Submission builds the job of a step.
 	Submission func(step *wire.Step) (*wire.Submission, error)
 }
@@ -73,6 +77,7 @@ type Driver struct {
 	session *session // nil before the first step
 	steps   map[string]int
 	err     error // the first that fails the driver
+	written bool  // a step has written to Output or below
 }
 
 // New returns a Driver. Call [Driver.Close] at the end.
@@ -108,9 +113,23 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if err != nil {
 		return nil, err
 	}
-	if result, err := s.recorded(name); result != nil || err != nil {
-		return result, err
+	result, err := s.recorded(name)
+	if err != nil {
+		return nil, err
 	}
+	if result == nil {
+		result, err = d.compute(ctx, s, name, step)
+	}
+	if err == nil && within(result.Dir, d.Output) {
+		d.mu.Lock()
+		d.written = true
+		d.mu.Unlock()
+	}
+	return result, err
+}
+
+// compute runs a step that has no record, and records it.
+func (d *Driver) compute(ctx context.Context, s *session, name string, step *wire.Step) (*Result, error) {
 	result, err := d.find(ctx, s, name, step)
 	if result == nil && err == nil {
 		result, err = d.run(ctx, s, name, step)
@@ -118,7 +137,38 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if err != nil {
 		return nil, err
 	}
-	return result, s.record(name, definition, params, result)
+	return result, s.record(name, step.Definition, step.Params, result)
+}
+
+// Begin checks the output, for a session without a name. In one with a name a step of an earlier process may have written
+// it: the first step checks that.
+func (d *Driver) Begin() error {
+	if d.Output == "" || d.Session != "" {
+		return nil
+	}
+	return d.Vacant()
+}
+
+// vacant checks the output when a session with a name is open.
+func (d *Driver) vacant(s *session) error {
+	if d.Output == "" || s.name == "" {
+		return nil
+	}
+	exists := d.Vacant()
+	if exists == nil {
+		return nil
+	}
+	if ours, err := s.writes(d.Output); ours || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the same command with another -output goes on with session %s", exists, s.name)
+}
+
+// Wrote reports whether a step has written to the output or below.
+func (d *Driver) Wrote() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.written
 }
 
 // find returns the result of a step that an earlier process began, if its jobs succeed.
@@ -151,7 +201,7 @@ func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.St
 		return nil, err
 	}
 	sub.Key = rand.Text()
-	if err := s.begin(name, &begun{sub.Key, step.Result}); err != nil {
+	if err := s.begin(name, &begun{sub.Key, step.Result, lastOf(sub).Output}); err != nil {
 		return nil, err
 	}
 	jobs, err := d.Cluster.Run(ctx, sub)
@@ -167,7 +217,7 @@ func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.St
 
 // resultOf returns the result of jobs that have ended, or the first one that did not succeed.
 func resultOf(sub *wire.Submission, jobs []wire.EndedJob) (_ *Result, failed *wire.EndedJob) {
-	last := &sub.Plan.Jobs[len(sub.Plan.Jobs)-1]
+	last := lastOf(sub)
 	result := &Result{Dir: last.Output, Format: last.Format, Counters: make(wire.Counters)}
 	for i := range jobs {
 		job := &jobs[i]
@@ -179,6 +229,9 @@ func resultOf(sub *wire.Submission, jobs []wire.EndedJob) (_ *Result, failed *wi
 	}
 	return result, nil
 }
+
+// lastOf returns the job that has the result.
+func lastOf(sub *wire.Submission) *wire.JobPlan { return &sub.Plan.Jobs[len(sub.Plan.Jobs)-1] }
 
 // failure returns the error of a job that did not succeed.
 func failure(ctx context.Context, job *wire.EndedJob) error {
@@ -200,7 +253,7 @@ func (d *Driver) name(definition string, params []byte) (string, error) {
 		return "", err
 	}
 	hash := sha256.Sum256(text)
-	key := hex.EncodeToString(hash[:16])
+	key := hex.EncodeToString(hash[:keyLength/2])
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.steps[key]
@@ -237,7 +290,10 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 		return nil, err
 	}
 	d.session = s
-	return s, nil
+	if d.err == nil {
+		d.err = d.vacant(s)
+	}
+	return s, d.err
 }
 
 func (d *Driver) enter(ctx context.Context, s *session, sessions string) error {

@@ -20,6 +20,7 @@ const (
 	dataPrefix    = "data-"
 	begunSuffix   = ".begun"
 	droppedSuffix = ".dropped"
+	keyLength     = 32         // digits of a step's key
 	successName   = "_SUCCESS" // in the directory of a job that has succeeded
 )
 
@@ -51,7 +52,8 @@ type record struct {
 // begun is the file about a step that was begun.
 type begun struct {
 	Key    string // of the submission
-	Result string // directory for the result
+	Result string // directory for the result in the session
+	Output string // directory that the job writes
 }
 
 func (s *session) make(sessions string) error {
@@ -167,6 +169,38 @@ func (s *session) begun(name string) (*begun, error) {
 		return nil, fmt.Errorf("session %s: read %s: %w", s.name, file, err)
 	}
 	return b, nil
+}
+
+// writes reports whether a step of the session has written to a directory or below, or was begun to do so.
+func (s *session) writes(output string) (bool, error) {
+	files, err := s.fs.List(s.dir)
+	if err != nil {
+		return false, fmt.Errorf("session %s: %w", s.name, err)
+	}
+	for _, file := range files {
+		name := dfs.Base(file.Name)
+		step := strings.TrimSuffix(name, begunSuffix)
+		if key, _, _ := strings.Cut(step, "-"); file.Dir || len(key) != keyLength || strings.Contains(step, ".") {
+			continue
+		}
+		var at struct{ Dir, Output string } // of a record, or of a step that was begun
+		text, err := readFile(s.fs, file.Name)
+		if err == nil {
+			err = json.Unmarshal(text, &at)
+		}
+		if err != nil {
+			return false, fmt.Errorf("session %s: read %s: %w", s.name, file.Name, err)
+		}
+		if within(at.Dir, output) || within(at.Output, output) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// within reports whether a directory is another one, or below it.
+func within(dir, other string) bool {
+	return other != "" && (dir == other || strings.HasPrefix(dir, strings.TrimSuffix(other, "/")+"/"))
 }
 
 // forget removes the record of a step, and what is known of its jobs.

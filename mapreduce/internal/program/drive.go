@@ -21,6 +21,7 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/mapreduce/internal/driver"
 	"github.com/quernmr/quern/mapreduce/internal/property"
+	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -152,15 +153,27 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 	if err != nil {
 		return bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
+	output, err := p.output()
+	if err != nil {
+		return err
+	}
+	files := builtin.FileSystems()
+	keyed := maps.Clone(described.Flags)
+	delete(keyed, "output") // a job that writes there has it in its parameters
 	d := driver.New(driver.Config{
 		Cluster:    cluster,
-		FS:         builtin.FileSystems(),
+		FS:         files,
 		Session:    p.flags.session,
 		Program:    ownHash,
-		Flags:      described.Flags,
+		Flags:      keyed,
+		Output:     output,
+		Vacant:     func() error { return mrruntime.CheckOutput(files, output) },
 		Note:       p.note,
 		Submission: func(step *wire.Step) (*wire.Submission, error) { return p.step(*described, step) },
 	})
+	if err := d.Begin(); err != nil {
+		return err
+	}
 	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output, FS: d.FS})
 	if failed := d.Err(); failed != nil {
 		err = failed
@@ -171,7 +184,26 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 	if unread {
 		p.note("warning: no step has read -input")
 	}
+	if err == nil && output != "" && !d.Wrote() {
+		p.note("warning: no step has written -output")
+	}
 	return errors.Join(err, d.Close(err != nil))
+}
+
+// output returns the URL of -output.
+func (p *program) output() (string, error) {
+	if p.flags.output == "" {
+		return "", nil
+	}
+	on, err := dfs.CleanDefault(p.flags.properties[property.DefaultFS])
+	if err != nil {
+		return "", err
+	}
+	url, err := dfs.CleanOn(on, p.flags.output)
+	if err != nil {
+		return "", fmt.Errorf("output: %w", err)
+	}
+	return url, nil
 }
 
 func (p *program) note(text string) {
