@@ -13,7 +13,7 @@ import (
 )
 
 // Drive runs the program as a driver of jobs, and exits. Like [Main], it adds flags to the program's own
-// and parses them: -input, -output, -D and -h, and -session. In the client it then calls drive, which runs
+// and parses them: -input, -output, -D and -h, -session and -quiet. In the client it then calls drive, which runs
 // jobs with [Definition.Run], looks at their results, and decides what to run next. Workers never call
 // drive: they build each job from its definition, its parameters and the flags.
 //

@@ -35,6 +35,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -238,6 +239,9 @@ func failure(ctx context.Context, job *wire.EndedJob) error {
 	text := strings.TrimRight(job.Error, "\n")
 	if job.State == wire.Killed && ctx.Err() != nil {
 		return fmt.Errorf("%v killed: %w", job.ID, context.Cause(ctx))
+	}
+	if strings.HasPrefix(text, job.ID.String()+" ") { // it says so itself
+		return errors.New(text)
 	}
 	return fmt.Errorf("%v %v: %s", job.ID, job.State, text)
 }

@@ -61,7 +61,7 @@ func Drive(drive func(context.Context, *Driving) error, definitions []bridge.Def
 		err = p.drive(ctx, cluster, described, drive)
 		return exitCode(errors.Join(err, cluster.close()))
 	}
-	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp)
+	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp, p.flags.quiet)
 	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
 	return exitCode(errors.Join(err, steps.Close()))
 }
@@ -88,7 +88,7 @@ func DriveInProcess(ctx context.Context, s bridge.Settings, drive func(context.C
 	if err != nil {
 		return err
 	}
-	steps := embedded.NewSteps(p.load, io.Discard, nil, nil)
+	steps := embedded.NewSteps(p.load, io.Discard, nil, nil, true)
 	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
 	return errors.Join(err, steps.Close())
 }
@@ -160,6 +160,7 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 	files := builtin.FileSystems()
 	keyed := maps.Clone(described.Flags)
 	delete(keyed, "output") // a job that writes there has it in its parameters
+	delete(keyed, "quiet")
 	d := driver.New(driver.Config{
 		Cluster:    cluster,
 		FS:         files,
@@ -207,7 +208,7 @@ func (p *program) output() (string, error) {
 }
 
 func (p *program) note(text string) {
-	if !p.quiet {
+	if !p.quiet && !p.flags.quiet {
 		fmt.Fprintln(os.Stderr, client.Visible(text))
 	}
 }
