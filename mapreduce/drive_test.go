@@ -104,6 +104,12 @@ func TestDrive(t *testing.T) {
 			return nil
 		})), nil
 	})
+	textual := Define("textual", func(*Job, struct{}) (*Result[string, int64], error) {
+		return Sort(Map(Lines(kept), func(_ *Task, line string, emit func(string, int64)) error {
+			emit(line, 1)
+			return nil
+		})), nil
+	})
 	err := x.run(t, func(d *Driver) error {
 		first, err := count.Run(d, countParams{})
 		if err != nil {
@@ -124,12 +130,14 @@ func TestDrive(t *testing.T) {
 		}
 		_, err = wrong.Run(d, struct{}{})
 		wantError(t, err, "run wrong: job wrong: input: bad input: file://"+kept+" has records of string and fields{int64}, but the program reads string and int64")
+		_, err = textual.Run(d, struct{}{})
+		wantError(t, err, "file://"+kept+" has binary records, not lines of text: read them with mapreduce.Stored")
 		if err := second.Drop(d); err == nil {
 			t.Error("a result outside of the session was dropped")
 		}
 		_, err = stored.Run(d, filepath.Join(x.dir, "out"))
 		return err
-	}, count, stored, wrong)
+	}, count, stored, wrong, textual)
 	if err != nil {
 		t.Fatal(err)
 	}
