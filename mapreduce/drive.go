@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 
@@ -135,6 +136,9 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 	}
 	text, err := json.Marshal(params)
 	if err != nil {
+		if value, ok := errors.AsType[*json.UnsupportedValueError](err); ok && value.Value.CanFloat() {
+			err = fmt.Errorf("%s is not a finite number: JSON has none", noNumber(reflect.ValueOf(params), "params"))
+		}
 		return none, fmt.Errorf("run %s: parameters: %w", def.name, err)
 	}
 	step, err := d.driving.Step(d, def.name, text)
@@ -146,6 +150,37 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 		return none, err
 	}
 	return Dataset[K, V]{dir: step.Dir, step: step, key: result.key, value: result.value}, nil
+}
+
+// noNumber returns the path of a float that is infinite or not a number, or "".
+func noNumber(v reflect.Value, path string) string {
+	switch v.Kind() {
+	case reflect.Float32, reflect.Float64:
+		if math.IsInf(v.Float(), 0) || math.IsNaN(v.Float()) {
+			return path
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if at := noNumber(v.Field(i), path+"."+v.Type().Field(i).Name); at != "" {
+				return at
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if at := noNumber(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); at != "" {
+				return at
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if at := noNumber(it.Value(), fmt.Sprintf("%s[%v]", path, it.Key())); at != "" {
+				return at
+			}
+		}
+	case reflect.Pointer:
+		return noNumber(v.Elem(), path)
+	}
+	return ""
 }
 
 func (d *Driver) checkGiven(def Defined) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +126,9 @@ func TestDrive(t *testing.T) {
 		if err := first.Drop(d); err != nil {
 			t.Error(err)
 		}
+		_, err = count.Run(d, countParams{Words: first})
+		wantError(t, err, "run count: parameters: ")
+		wantError(t, err, first.Path()+": the driver has dropped this Dataset")
 		if got, want := maps.Collect(second.All(d)), map[string]counted{"a": {3}, "b": {6}}; !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
@@ -351,6 +355,7 @@ func TestDriveRefusals(t *testing.T) {
 	any := Define("any", func(job *Job, _ []any) (*Result[string, int64], error) { return lines(job) })
 	renamed := Define("renamed", func(job *Job, _ int) (*Result[string, int64], error) { job.Name = "x"; return lines(job) })
 	fails := Define("fails", func(job *Job, n int) (*Result[string, int64], error) { return nil, fmt.Errorf("no %d", n) })
+	infinite := Define("infinite", func(job *Job, _ []struct{ X float64 }) (*Result[string, int64], error) { return lines(job) })
 	absent := Define("absent", func(job *Job, _ int) (*Result[string, int64], error) { return lines(job) })
 	empty := Define("empty", func(_ *Job, p Dataset[string, int64]) (*Result[string, int64], error) {
 		return Sort(Map(p.Input(), func(_ *Task, r Pair[string, int64], emit func(string, int64)) error { emit(r.A, r.B); return nil })), nil
@@ -366,13 +371,15 @@ func TestDriveRefusals(t *testing.T) {
 		wantError(t, err, `run renamed: its definition set Job.Name to "x"`)
 		_, err = fails.Run(d, 7)
 		wantError(t, err, "run fails: no 7")
+		_, err = infinite.Run(d, []struct{ X float64 }{{1}, {math.Inf(1)}})
+		wantError(t, err, "run infinite: parameters: params[1].X is not a finite number")
 		_, err = absent.Run(d, 1)
 		wantError(t, err, "definition absent was not given to mapreduce.Drive")
 		_, err = empty.Run(d, Dataset[string, int64]{})
 		wantError(t, err, "the input is an empty Dataset")
 		_, err = lines2(d)
 		return err
-	}, differs, hidden, any, renamed, fails, empty)
+	}, differs, hidden, any, renamed, fails, empty, infinite)
 	wantError(t, err, "definition lines2 was not given")
 	err = x.run(t, func(d *Driver) error { return nil }, fails, fails)
 	wantError(t, err, "two definitions given to mapreduce.Drive are named fails")

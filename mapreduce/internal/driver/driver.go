@@ -39,6 +39,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
@@ -90,6 +91,7 @@ type Result struct {
 	Format   string
 	Counters wire.Counters
 	Job      string // id
+	Dropped  atomic.Bool
 }
 
 // Step runs a job, or returns the recorded result of an earlier process.
@@ -319,6 +321,7 @@ func (d *Driver) Drop(r *Result) error {
 	if s == nil || !s.owns(r.Dir) {
 		return fmt.Errorf("drop %s: it does not belong to the session", r.Dir)
 	}
+	r.Dropped.Store(true)
 	return s.drop(r.Dir)
 }
 
