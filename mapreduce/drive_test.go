@@ -244,7 +244,7 @@ func (x *driveTest) loop(t *testing.T, count *Definition[countParams, string, co
 	}, count)
 }
 
-// TestDriveOutputExists: a driver whose -output exists fails before its first job, unless its session has written there.
+// TestDriveOutputExists: if its -output exists, a driver fails before its first job, unless its session has written there.
 // With another -output it goes on with the session.
 func TestDriveOutputExists(t *testing.T) {
 	for _, session := range []string{"", "s"} {
