@@ -65,7 +65,7 @@ type Config struct {
 	Changed func([]wire.JobStatus) // called with the statuses of the jobs after each change; may be nil
 	Notes   <-chan string          // messages to show from the implementation of Cluster; may be nil
 
-	Brief   bool            // print one line about a job that succeeds, without its counters
+	Brief   bool            // print one line about a job that succeeds, without its counters, and the first line of an error
 	Quiet   bool            // print only errors, and reports of jobs that do not succeed
 	Silent  bool            // with Quiet: print no reports at all, because Changed does
 	Detach  bool            // return when the jobs are submitted

@@ -31,7 +31,7 @@ type Display struct {
 	width   func() int
 	outputs map[wire.JobID]string
 	started time.Time
-	brief   bool // one line about a job that succeeds soon
+	brief   bool // one line about a job that succeeds soon, and the first line of an error
 	quiet   bool // only reports of jobs that do not succeed
 	silent  bool // with quiet: no reports
 
@@ -264,7 +264,11 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 	}
 	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed))
 	if job.Error != "" && job.State != wire.Succeeded {
-		writeError(b, job)
+		shown := *job
+		if d.brief { // the program gets the whole error, and prints it
+			shown.Error, _, _ = strings.Cut(shown.Error, "\n")
+		}
+		writeError(b, &shown)
 	}
 	if job.State != wire.Succeeded {
 		return

@@ -161,6 +161,17 @@ func quotedFields(line string) []string {
 	})
 }
 
+// TestBriefFailure: of a failed job of a program that prints the error itself, the display has only the first line.
+func TestBriefFailure(t *testing.T) {
+	var out bytes.Buffer
+	display := NewDisplay(&out, nil, nil, time.Unix(0, 0))
+	display.brief = true
+	display.Update(time.Unix(1, 0), []wire.JobStatus{{ID: wire.JobID{Start: 7, N: 1}, Name: "step", State: wire.Failed, Error: "panic\n\nstack", Elapsed: time.Second}})
+	if got, want := out.String(), "job_7_0001 step failed after 1.0s\n    panic\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestSizesAndTimes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 30: "5.0 GiB", 1 << 62: "4096.0 PiB",

@@ -20,13 +20,14 @@ type Steps struct {
 	out     io.Writer
 	width   func() int
 	giveUp  <-chan struct{}
+	quiet   bool
 	cluster *Cluster
 	program string // URL of the kept program
 }
 
-// NewSteps prints progress to out. GiveUp ends the wait for killed jobs.
-func NewSteps(load runtime.Load, out io.Writer, width func() int, giveUp <-chan struct{}) *Steps {
-	return &Steps{load: load, out: out, width: width, giveUp: giveUp}
+// NewSteps prints progress to out; if quiet, only about jobs that do not succeed. GiveUp ends the wait for killed jobs.
+func NewSteps(load runtime.Load, out io.Writer, width func() int, giveUp <-chan struct{}, quiet bool) *Steps {
+	return &Steps{load: load, out: out, width: width, giveUp: giveUp, quiet: quiet}
 }
 
 // Start starts the cluster, and returns the URL of a directory that it removes at its end.
@@ -66,6 +67,7 @@ func (s *Steps) config() client.Config {
 		Width:   s.width,
 		GiveUp:  s.giveUp,
 		Brief:   true,
+		Quiet:   s.quiet,
 	}
 }
 

@@ -57,7 +57,7 @@ func Run(*wire.Submission, runtime.Load) int {
 // Steps runs the submissions of one program; here it runs none.
 type Steps struct{}
 
-func NewSteps(runtime.Load, io.Writer, func() int, <-chan struct{}) *Steps { return &Steps{} }
+func NewSteps(runtime.Load, io.Writer, func() int, <-chan struct{}, bool) *Steps { return &Steps{} }
 
 func (*Steps) Start(*wire.Submission) (dir string, err error) { return "", errUnsupported }
 

@@ -97,7 +97,7 @@ type jobCode struct {
 
 func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	st := c.stages[i]
-	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
+	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, places: c.Places, host: makeHost}
 	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), ranges: st.ranges(), divides: st.dividesKeys(), formats: make(map[int]mrruntime.Format)}
 	for i, in := range st.inputs() {
 		if in.custom != nil {

@@ -36,7 +36,7 @@ func (s Dataset[K, V]) Codecs(k *Codec[K], v *Codec[V]) Dataset[K, V] {
 // Path returns the URL of the directory with the records.
 func (s Dataset[K, V]) Path() string { return s.dir }
 
-// Counter returns a counter of the job, or 0 if the job has none with that name. Hadoop's counters have
+// Counter returns a counter of the job, or 0 if no task has added to one with that group and name. Hadoop's counters have
 // Hadoop's groups and names.
 func (s Dataset[K, V]) Counter(group, name string) int64 {
 	if s.step == nil {
@@ -58,6 +58,9 @@ func (s Dataset[K, V]) All(d *Driver) iter.Seq2[K, V] {
 func (s Dataset[K, V]) each(d *Driver, yield func(K, V) bool) error {
 	if s.step == nil {
 		return fmt.Errorf("read a Dataset: it is empty, or it was not returned by Run")
+	}
+	if s.step.Dropped.Load() {
+		return s.dropped()
 	}
 	if binary := (Binary{}).Name(); s.step.Format != binary {
 		return fmt.Errorf("read %s: its job wrote the format %s: set Job.Format to mapreduce.Binary{}, or leave Job.Output empty", s.dir, s.step.Format)
@@ -84,7 +87,16 @@ func (s Dataset[K, V]) Drop(d *Driver) error {
 }
 
 // MarshalJSON implements [json.Marshaler]: a Dataset is passed by its place.
-func (s Dataset[K, V]) MarshalJSON() ([]byte, error) { return json.Marshal(s.dir) }
+func (s Dataset[K, V]) MarshalJSON() ([]byte, error) {
+	if s.step != nil && s.step.Dropped.Load() {
+		return nil, s.dropped()
+	}
+	return json.Marshal(s.dir)
+}
+
+func (s Dataset[K, V]) dropped() error {
+	return fmt.Errorf("read %s: the driver has dropped this Dataset", s.dir)
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *Dataset[K, V]) UnmarshalJSON(text []byte) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // Drive runs the program as a driver of jobs, and exits. Like [Main], it adds flags to the program's own
-// and parses them: -input, -output, -D and -h, and -session. In the client it then calls drive, which runs
+// and parses them: -input, -output, -D and -h, -session and -quiet. In the client it then calls drive, which runs
 // jobs with [Definition.Run], looks at their results, and decides what to run next. Workers never call
 // drive: they build each job from its definition, its parameters and the flags.
 //
@@ -24,7 +25,7 @@ func Drive(drive func(d *Driver) error, definitions ...Defined) {
 
 func driving(drive func(d *Driver) error, definitions []Defined) func(context.Context, *program.Driving) error {
 	return func(ctx context.Context, d *program.Driving) error {
-		return drive(&Driver{Context: ctx, Inputs: d.Inputs, Output: d.Output, driving: d, definitions: definitions})
+		return drive(&Driver{Context: ctx, Inputs: d.Inputs, driving: d, definitions: definitions})
 	}
 }
 
@@ -46,10 +47,18 @@ type Driver struct {
 	context.Context
 
 	Inputs []string // paths of -input, which inputs without paths read
-	Output string   // -output; pass it on in parameters, for Job.Output
 
 	driving     *program.Driving
 	definitions []Defined
+}
+
+// Output returns -output, for Job.Output by way of parameters. Without -output it returns an error, with which the
+// program should end: call it before the first job.
+func (d *Driver) Output() (string, error) {
+	if d.driving.Output == "" {
+		return "", bridge.Usagef("no output directory: give -output")
+	}
+	return d.driving.Output, nil
 }
 
 // WithContext returns a Driver for runs that are killed when ctx ends. Derive ctx from the Driver.
@@ -127,6 +136,9 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 	}
 	text, err := json.Marshal(params)
 	if err != nil {
+		if value, ok := errors.AsType[*json.UnsupportedValueError](err); ok && value.Value.CanFloat() {
+			err = fmt.Errorf("%s is not a finite number: JSON has none", noNumber(reflect.ValueOf(params), "params"))
+		}
 		return none, fmt.Errorf("run %s: parameters: %w", def.name, err)
 	}
 	step, err := d.driving.Step(d, def.name, text)
@@ -138,6 +150,37 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 		return none, err
 	}
 	return Dataset[K, V]{dir: step.Dir, step: step, key: result.key, value: result.value}, nil
+}
+
+// noNumber returns the path of a float that is infinite or not a number, or "".
+func noNumber(v reflect.Value, path string) string {
+	switch v.Kind() {
+	case reflect.Float32, reflect.Float64:
+		if math.IsInf(v.Float(), 0) || math.IsNaN(v.Float()) {
+			return path
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if at := noNumber(v.Field(i), path+"."+v.Type().Field(i).Name); at != "" {
+				return at
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if at := noNumber(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); at != "" {
+				return at
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if at := noNumber(it.Value(), fmt.Sprintf("%s[%v]", path, it.Key())); at != "" {
+				return at
+			}
+		}
+	case reflect.Pointer:
+		return noNumber(v.Elem(), path)
+	}
+	return ""
 }
 
 func (d *Driver) checkGiven(def Defined) error {

@@ -1,10 +1,12 @@
 package mapreduce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +58,7 @@ func countDefinition(maps *atomic.Int64) *Definition[countParams, string, counte
 type driveTest struct {
 	dir     string
 	session string
+	output  string // below dir; empty: out
 }
 
 func newDriveTest(t *testing.T, input string) *driveTest {
@@ -69,7 +72,7 @@ func newDriveTest(t *testing.T, input string) *driveTest {
 
 func (x *driveTest) run(t *testing.T, drive func(*Driver) error, definitions ...Defined) error {
 	s := bridge.Settings{
-		Inputs: []string{filepath.Join(x.dir, "in")}, Output: filepath.Join(x.dir, "out"), Session: x.session,
+		Inputs: []string{filepath.Join(x.dir, "in")}, Output: filepath.Join(x.dir, cmp.Or(x.output, "out")), Session: x.session,
 		Properties: map[string]string{"quern.embedded.dir": x.dir},
 	}
 	return RunInProcess(t.Context(), s, drive, definitions...)
@@ -102,6 +105,12 @@ func TestDrive(t *testing.T) {
 			return nil
 		})), nil
 	})
+	textual := Define("textual", func(*Job, struct{}) (*Result[string, int64], error) {
+		return Sort(Map(Lines(kept), func(_ *Task, line string, emit func(string, int64)) error {
+			emit(line, 1)
+			return nil
+		})), nil
+	})
 	err := x.run(t, func(d *Driver) error {
 		first, err := count.Run(d, countParams{})
 		if err != nil {
@@ -117,17 +126,22 @@ func TestDrive(t *testing.T) {
 		if err := first.Drop(d); err != nil {
 			t.Error(err)
 		}
+		_, err = count.Run(d, countParams{Words: first})
+		wantError(t, err, "run count: parameters: ")
+		wantError(t, err, first.Path()+": the driver has dropped this Dataset")
 		if got, want := maps.Collect(second.All(d)), map[string]counted{"a": {3}, "b": {6}}; !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		_, err = wrong.Run(d, struct{}{})
 		wantError(t, err, "run wrong: job wrong: input: bad input: file://"+kept+" has records of string and fields{int64}, but the program reads string and int64")
+		_, err = textual.Run(d, struct{}{})
+		wantError(t, err, "file://"+kept+" has binary records, not lines of text: read them with mapreduce.Stored")
 		if err := second.Drop(d); err == nil {
 			t.Error("a result outside of the session was dropped")
 		}
 		_, err = stored.Run(d, filepath.Join(x.dir, "out"))
 		return err
-	}, count, stored, wrong)
+	}, count, stored, wrong, textual)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +220,96 @@ func TestDriveResume(t *testing.T) {
 	}
 }
 
+// loop runs three steps; the last one writes -output.
+func (x *driveTest) loop(t *testing.T, count *Definition[countParams, string, counted], fail bool) error {
+	return x.run(t, func(d *Driver) error {
+		output, err := d.Output()
+		if err != nil {
+			return err
+		}
+		var words Dataset[string, counted]
+		for i := range 3 {
+			p := countParams{Words: words, Times: 2}
+			if i == 2 {
+				p.Output = output
+			}
+			if words, err = count.Run(d, p); err != nil {
+				return err
+			}
+		}
+		if fail {
+			return errors.New("stopped")
+		}
+		return nil
+	}, count)
+}
+
+// TestDriveOutputExists: if its -output exists, a driver fails before its first job, unless its session has written there.
+// With another -output it goes on with the session.
+func TestDriveOutputExists(t *testing.T) {
+	for _, session := range []string{"", "s"} {
+		t.Run("session "+session, func(t *testing.T) {
+			x := newDriveTest(t, "b a\nb\n")
+			x.session = session
+			var ran atomic.Int64
+			count := countDefinition(&ran)
+			if err := os.Mkdir(filepath.Join(x.dir, "out"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := x.loop(t, count, false)
+			wantError(t, err, "output exists: file://"+x.dir+"/out")
+			if n := ran.Load(); n != 0 {
+				t.Errorf("%d records were mapped", n)
+			}
+			if session == "" {
+				return
+			}
+			x.output = "other"
+			for range 2 { // the second time, the session has written the output
+				wantError(t, x.loop(t, count, true), "stopped")
+			}
+			if n := ran.Swap(0); n != 6 {
+				t.Errorf("%d records were mapped, want 6", n)
+			}
+			x.output = "third"
+			if err := x.loop(t, count, false); err != nil {
+				t.Fatal(err)
+			}
+			if n := ran.Load(); n != 2 {
+				t.Errorf("with another -output, %d records were mapped, want 2", n)
+			}
+			if got, err := os.ReadFile(filepath.Join(x.dir, "third", "part-r-00000")); string(got) != "a\t4\nb\t8\n" {
+				t.Errorf("output %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestDriveNoOutput: a driver that asks for -output fails without it, as bad usage. Others need none.
+func TestDriveNoOutput(t *testing.T) {
+	x := newDriveTest(t, "a\n")
+	var ran atomic.Int64
+	count := countDefinition(&ran)
+	s := bridge.Settings{Inputs: []string{filepath.Join(x.dir, "in")}, Properties: map[string]string{"quern.embedded.dir": x.dir}}
+	run := func(asks bool) error {
+		return RunInProcess(t.Context(), s, func(d *Driver) error {
+			if _, err := d.Output(); asks {
+				return err
+			}
+			_, err := count.Run(d, countParams{})
+			return err
+		}, count)
+	}
+	err := run(true)
+	wantError(t, err, "no output directory: give -output")
+	if _, ok := errors.AsType[bridge.UsageError](err); !ok {
+		t.Errorf("%T is no usage error", err)
+	}
+	if err := run(false); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDriveKills: when the context of a run ends, its job is killed, and the driver goes on.
 func TestDriveKills(t *testing.T) {
 	x := newDriveTest(t, "a\n")
@@ -251,6 +355,7 @@ func TestDriveRefusals(t *testing.T) {
 	any := Define("any", func(job *Job, _ []any) (*Result[string, int64], error) { return lines(job) })
 	renamed := Define("renamed", func(job *Job, _ int) (*Result[string, int64], error) { job.Name = "x"; return lines(job) })
 	fails := Define("fails", func(job *Job, n int) (*Result[string, int64], error) { return nil, fmt.Errorf("no %d", n) })
+	infinite := Define("infinite", func(job *Job, _ []struct{ X float64 }) (*Result[string, int64], error) { return lines(job) })
 	absent := Define("absent", func(job *Job, _ int) (*Result[string, int64], error) { return lines(job) })
 	empty := Define("empty", func(_ *Job, p Dataset[string, int64]) (*Result[string, int64], error) {
 		return Sort(Map(p.Input(), func(_ *Task, r Pair[string, int64], emit func(string, int64)) error { emit(r.A, r.B); return nil })), nil
@@ -266,13 +371,15 @@ func TestDriveRefusals(t *testing.T) {
 		wantError(t, err, `run renamed: its definition set Job.Name to "x"`)
 		_, err = fails.Run(d, 7)
 		wantError(t, err, "run fails: no 7")
+		_, err = infinite.Run(d, []struct{ X float64 }{{1}, {math.Inf(1)}})
+		wantError(t, err, "run infinite: parameters: params[1].X is not a finite number")
 		_, err = absent.Run(d, 1)
 		wantError(t, err, "definition absent was not given to mapreduce.Drive")
 		_, err = empty.Run(d, Dataset[string, int64]{})
 		wantError(t, err, "the input is an empty Dataset")
 		_, err = lines2(d)
 		return err
-	}, differs, hidden, any, renamed, fails, empty)
+	}, differs, hidden, any, renamed, fails, empty, infinite)
 	wantError(t, err, "definition lines2 was not given")
 	err = x.run(t, func(d *Driver) error { return nil }, fails, fails)
 	wantError(t, err, "two definitions given to mapreduce.Drive are named fails")

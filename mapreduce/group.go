@@ -214,7 +214,7 @@ func (v *values) each(group int64, take func() bool) {
 		return
 	}
 	if v.ended {
-		v.t.fail(errRangeEnded)
+		v.fail(errRangeEnded)
 		return
 	}
 	for v.g.next() {

@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"cmp"
+	"sync/atomic"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 )
@@ -60,6 +61,7 @@ type jobSpec struct {
 	format    Format
 	outputs   []string
 	noCombine bool
+	places    *atomic.Bool // set when a map asks for the place of a record; may be nil
 	host      func(*mrruntime.Task) host
 }
 

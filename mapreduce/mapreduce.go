@@ -102,7 +102,7 @@
 // key. Other types need a [Codec].
 //
 // Fields of a struct are exported; the tag mapreduce:"-" leaves one out, and mapreduce:"desc"
-// sorts one from high to low. An empty slice or map is decoded as nil, a time in UTC. Types
+// sorts one from high to low. An empty slice is decoded as nil, a nil map as an empty one, a time in UTC. Types
 // that contain themselves are refused.
 //
 // Keys are sorted as Go orders them: false before true, pairs and fields from left to

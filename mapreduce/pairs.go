@@ -89,7 +89,7 @@ func once[R any](t *Task, recs iter.Seq[R]) iter.Seq[R] {
 	used := false
 	return func(yield func(R) bool) {
 		if used {
-			t.fail(errRangeTwice)
+			t.failHere(errRangeTwice)
 			return
 		}
 		used = true
@@ -318,6 +318,7 @@ func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 func newMapTask(rt *mrruntime.Task, job *jobSpec, in splitReader) *Task {
 	t := newTask(rt, job)
 	t.in = in
+	t.locate = func(err error) error { return errorAt(in, err) }
 	for _, c := range in.Chunks() {
 		if c.Path == "" {
 			continue // of Generate

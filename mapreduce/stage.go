@@ -79,6 +79,7 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 		if skipper, ok := in.(groupSkipper); ok {
 			x.g.skipper, x.g.text = skipper, s.recordText()
 		}
+		x.t.locate = x.g.located
 		x.g.measure()
 		defer x.t.replacePanic(&err)
 		if s.prefix != nil {

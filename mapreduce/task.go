@@ -32,6 +32,8 @@ type Task struct {
 	returned bool  // the attempt's code has returned
 	combines bool  // it is the task of a combiner
 
+	locate func(error) error // adds the current record or key to an error; nil in a combiner
+
 	splits  []Split
 	in      splitReader             // of a map
 	writers map[string]*namedOutput // by output, or by file of WriteBy
@@ -180,6 +182,7 @@ type Position struct {
 // is not called. Not known are the offsets of records of [From] and [Stored], of whole files, of records in the later
 // parts of a .bz2 file, and of records of your own format that does not call [Split.At]. A reduce has no position.
 func (t *Task) Position() Position {
+	t.askPlace()
 	if t.in == nil {
 		return Position{Offset: -1}
 	}
@@ -191,10 +194,18 @@ func (t *Task) Position() Position {
 // JSON lines. The first call in a split that does not begin its file reads the file up to the split. Other calls
 // read nothing.
 func (t *Task) Line() (int64, error) {
+	t.askPlace()
 	if t.in == nil {
 		return 0, errors.New("a reduce has no current line: its input is records of many maps")
 	}
 	return t.in.Line()
+}
+
+// askPlace tells package mrtest that the job depends on places.
+func (t *Task) askPlace() {
+	if t.job != nil && t.job.places != nil {
+		t.job.places.Store(true)
+	}
 }
 
 // fail keeps the first error and turns off emit and Write.
@@ -203,6 +214,14 @@ func (t *Task) fail(err error) {
 		t.err = err
 	}
 	t.open = false
+}
+
+// failHere fails the task because of its current record or key.
+func (t *Task) failHere(err error) {
+	if t.locate != nil {
+		err = t.locate(err)
+	}
+	t.fail(err)
 }
 
 // misuse returns an error about the author's code. It fails the job at once, because
@@ -290,7 +309,7 @@ func writeTo[K, V any](t *Task, output, file string, k K, v V) {
 	if named == nil {
 		opened, err := openNamed[K, V](t, output, file)
 		if err != nil {
-			t.fail(err)
+			t.failHere(err)
 			return
 		}
 		named = opened
@@ -299,7 +318,7 @@ func writeTo[K, V any](t *Task, output, file string, k K, v V) {
 	if !ok {
 		var k K
 		var v V
-		t.fail(misuse(fmt.Sprintf("output %q holds records of %s, but Write was called with %T and %T", output, named.types, k, v)))
+		t.failHere(misuse(fmt.Sprintf("output %q holds records of %s, but Write was called with %T and %T", output, named.types, k, v)))
 		return
 	}
 	write(k, v)

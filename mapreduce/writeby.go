@@ -52,7 +52,7 @@ func (n *namedFiles) current(t *Task, output, name string) string {
 		return found.file
 	}
 	if err := n.admit(t, name); err != nil {
-		t.fail(err)
+		t.failHere(err)
 		return ""
 	}
 	file := output + "-" + name

@@ -94,6 +94,55 @@ func checkFails(t *testing.T, job *mapreduce.Job, want string) {
 	mrtest.Print(job, "a\n")
 }
 
+// TestMisuseIsLocated: errors about the use of outputs and sequences name the record or the key, as returned errors do.
+func TestMisuseIsLocated(t *testing.T) {
+	type pairs = mapreduce.Pairs[string, string]
+	write := map[string]func(*mapreduce.Task){
+		"cannot be named":       func(t *mapreduce.Task) { mapreduce.WriteBy(t, "days", "a/b", "x", "y") },
+		"is not in Job.Outputs": func(t *mapreduce.Task) { mapreduce.Write(t, "none", "x", "y") },
+	}
+	maps := func(code func(*mapreduce.Task)) *pairs {
+		return mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, line string, emit func(string, string)) error {
+			if line == "b" && code != nil {
+				code(t)
+			}
+			emit(line, line)
+			return nil
+		})
+	}
+	reduce := func(code func(*mapreduce.Task, iter.Seq[string])) *mapreduce.Job {
+		return mapreduce.Reduce(maps(nil), func(t *mapreduce.Task, key string, vals iter.Seq[string], emit func(string, string)) error {
+			if key == "b" {
+				code(t, vals)
+			}
+			return nil
+		}).Job("reduce")
+	}
+	check := func(job *mapreduce.Job, words ...string) {
+		t.Helper()
+		job.Outputs = []string{"days"}
+		wantFailure(t, job, map[string]string{"in": "a\nb\n"}, words...)
+	}
+	for want, code := range write {
+		check(mapreduce.MapOnly(maps(code)).Job("map"), "/in, offset 2, line 2: ", want)
+		check(reduce(func(t *mapreduce.Task, _ iter.Seq[string]) { code(t) }), `key "b"`, want)
+	}
+	check(reduce(func(_ *mapreduce.Task, vals iter.Seq[string]) {
+		for range 2 {
+			for range vals {
+			}
+		}
+	}), `key "b"`, "ranged over again after their end")
+	check(mapreduce.MapOnly(mapreduce.MapSplit(mapreduce.Lines(), func(_ *mapreduce.Task, lines iter.Seq[string], _ func(string, string)) error {
+		for range lines {
+			break
+		}
+		for range lines {
+		}
+		return nil
+	})).Job("twice"), "/in, offset 0, line 1: ", "ranged over a second time")
+}
+
 // TestWriteByAgain: what a failed attempt has written, in complete files and in open ones, is not in the output.
 func TestWriteByAgain(t *testing.T) {
 	const names = 100

@@ -93,7 +93,7 @@ func (t *tree) cleanup() error {
 		if done, err := t.exists(t.success()); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		} else if !done { // a commit that failed may have made it
-			for _, name := range []string{skipLogs, typesName} {
+			for _, name := range []string{skipLogs, TypesName} {
 				if err := t.fs.RemoveAll(dfs.Join(t.out, name)); err != nil {
 					return fmt.Errorf("clean up: %w", err)
 				}

@@ -24,7 +24,7 @@ func missing(err error) bool {
 func inputFiles(f dfs.FS, in *wire.InputPlan, format Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	for _, p := range in.Paths {
-		more, err := filesAt(f, p, s.recursive)
+		more, err := filesAt(f, p, selection{recursive: s.recursive, lines: in.Types == "" && readsText(in.Format)})
 		for i := 0; i < len(more) && err == nil; i++ {
 			err = format.CheckFile(more[i])
 		}
@@ -62,14 +62,19 @@ func changedError(url string) error {
 	return Fatal(err)
 }
 
-func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
+// readsText reports whether a format reads lines of text.
+func readsText(format string) bool {
+	return format == "lines" || format == "keyvalues" || format == "nlines" || format == "text"
+}
+
+func filesAt(f dfs.FS, name string, which selection) ([]dfs.Info, error) {
 	matched, err := matches(f, name)
 	if err != nil {
 		return nil, err
 	}
 	var files []dfs.Info
 	for _, info := range matched {
-		more, err := filesOf(f, info, selection{recursive: recursive}, nil)
+		more, err := filesOf(f, info, which, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -112,6 +117,7 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 type selection struct {
 	recursive bool // those of directories in it, too
 	hidden    bool // also hidden ones
+	lines     bool // they must be text: a directory with binary records is refused
 }
 
 // filesOf returns info itself if it is a file. For a directory it returns the files of the
@@ -137,6 +143,8 @@ func filesOf(f dfs.FS, info dfs.Info, which selection, above []string) ([]dfs.In
 	var files []dfs.Info
 	for _, entry := range infos {
 		switch {
+		case which.lines && dfs.Base(entry.Name) == TypesName:
+			return nil, fmt.Errorf("%w: %s has binary records, not lines of text: read them with mapreduce.Stored", ErrInput, info.Name)
 		case hidden(entry.Name) && !which.hidden:
 		case !entry.Dir:
 			files = append(files, entry)
@@ -233,16 +241,21 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	if job.Output == "" {
 		return nil
 	}
-	if err := checkLength(job.Output); err != nil {
+	return CheckOutput(f, job.Output)
+}
+
+// CheckOutput returns an error if the URL of an output is too long or exists.
+func CheckOutput(f dfs.FS, url string) error {
+	if err := checkLength(url); err != nil {
 		return err
 	}
-	_, err = f.Stat(job.Output)
+	_, err := f.Stat(url)
 	switch {
 	case err == nil:
-		if _, err := f.Stat(dfs.Join(job.Output, temporaryName)); err == nil {
-			return Fatal(fmt.Errorf("%w: %s: a job writes there, or was interrupted; if none runs, remove the directory", ErrOutputExists, job.Output))
+		if _, err := f.Stat(dfs.Join(url, temporaryName)); err == nil {
+			return Fatal(fmt.Errorf("%w: %s: a job writes there, or was interrupted; if none runs, remove the directory", ErrOutputExists, url))
 		}
-		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, job.Output))
+		return Fatal(fmt.Errorf("%w: %s", ErrOutputExists, url))
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -46,7 +46,7 @@ func (o *outputs) wrote(name string) bool {
 }
 
 // reservedNames are those that the tree has a meaning for.
-var reservedNames = []string{manifestName, successName, temporaryName, typesName}
+var reservedNames = []string{manifestName, successName, temporaryName, TypesName}
 
 // checkKept refuses what cannot be published, and makes a local file durable. In other file systems a file is as durable as
 // its writer made it.

@@ -36,7 +36,7 @@ func sideFilesName(staging string, job wire.JobID) string {
 // archive, or a directory with all files below it.
 func SideFiles(f dfs.FS, name, path string) ([]dfs.Info, error) {
 	if !IsDirectory(name) {
-		return filesAt(f, path, false)
+		return filesAt(f, path, selection{})
 	}
 	return directoryFiles(f, path)
 }

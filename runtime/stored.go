@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// typesName is a file beside the binary part files of a job, which tells other jobs the types of the
+// TypesName is a file beside the binary part files of a job, which tells other jobs the types of the
 // records: [wire.JobPlan.Types] and a newline.
-const typesName = "_types"
+const TypesName = "_types"
 
 const maxTypes = 64 << 10
 
@@ -24,7 +24,7 @@ func (a *attempt) publishMore() error {
 	if err := a.publishSkipped(); err != nil || a.plan().Types == "" {
 		return err
 	}
-	err := writeAll(a.tree.fs, dfs.Join(a.tree.out, typesName), []byte(a.plan().Types+"\n"))
+	err := writeAll(a.tree.fs, dfs.Join(a.tree.out, TypesName), []byte(a.plan().Types+"\n"))
 	if err != nil && !errors.Is(err, fs.ErrExist) { // by an earlier attempt
 		return fmt.Errorf("commit job: types of records: %w", err)
 	}
@@ -55,10 +55,10 @@ func typedFiles(f dfs.FS, in *wire.InputPlan, files []dfs.Info) ([]dfs.Info, err
 }
 
 func checkTypes(f dfs.FS, dir, want string) error {
-	name := dfs.Join(dir, typesName)
+	name := dfs.Join(dir, TypesName)
 	text, err := readAll(f, name, maxTypes)
 	if missing(err) {
-		return fmt.Errorf("%w: %s has no file %s: it was not written by a job with Format: Binary, or by an earlier version", ErrInput, dir, typesName)
+		return fmt.Errorf("%w: %s has no file %s: it was not written by a job with Format: Binary, or by an earlier version", ErrInput, dir, TypesName)
 	}
 	if err != nil {
 		return fmt.Errorf("types of %s: %w", dir, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/interrupt"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -48,6 +49,9 @@ func (q *query) cat(ctx context.Context) error {
 		list, err := outputFiles(place)
 		if err != nil {
 			return err
+		}
+		if _, err := files().Stat(dfs.Join(place, runtime.TypesName)); err == nil {
+			fmt.Fprintf(q.stderr, "warning: %s has binary records, not text: read them with mapreduce.Stored\n", client.OneLine(place))
 		}
 		for _, info := range list {
 			if info.Dir {

@@ -16,7 +16,7 @@ func TestOutputs(t *testing.T) {
 	f := newFake(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for name, text := range map[string]string{"out/part-r-99999": "b\n", "out/part-r-100000": "c\n", "out/part-r-00007": "a\n", "out/_SUCCESS": "", "out/.part": "no", "out/more/part-r-00000": "d\n"} {
+	for name, text := range map[string]string{"out/part-r-99999": "b\n", "out/part-r-100000": "c\n", "out/part-r-00007": "a\n", "out/_SUCCESS": "", "out/.part": "no", "out/more/part-r-00000": "d\n", "binary/part-r-00000": "x", "binary/_types": "string\tint64\n"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -47,6 +47,7 @@ func TestOutputs(t *testing.T) {
 		{"cat job_6_0042", 1, "", "job_6_0042 is failed: only a succeeded job has output"},
 		{"cat job_7_0002", 1, "", "job_7_0002 is running: only a succeeded job has output"},
 		{"cat -jobtracker= out/part-r-99999 DIR/out/more", 0, "b\nd\n", ""},
+		{"cat -jobtracker= binary", 0, "x", "DIR/binary has binary records, not text: read them with mapreduce.Stored"},
 		{"cat -jobtracker= missing", 1, "", "this machine cannot read file://DIR/missing: stat"},
 		{"cat -jobtracker= job_6_0041", 2, "", "name the job trackers"},
 		{"ls job_6_0042", 0, "BYTES  NAME\n-      file://DIR/out/more/\n2      file://DIR/out/part-r-00007\n2      file://DIR/out/part-r-99999\n2      file://DIR/out/part-r-100000\n", ""},

@@ -154,8 +154,12 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if drives && f.ui {
 		return usagef("-ui: the program drives jobs: without a job tracker it runs them itself")
 	}
+	args := sub.Program.Args
+	if f.scripted.quiet && drives {
+		args = append([]string{"-quiet"}, args...)
+	}
 	if cluster == nil && drives {
-		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: sub.Program.Args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
+		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
 	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, f, sub)
@@ -173,8 +177,8 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
 	if drives {
-		cfg.Brief, cfg.Quiet = true, f.scripted.quiet
-		return t.driveCluster(ctx, f, cfg, status, sub.Program.Args)
+		cfg.Brief, cfg.Quiet = true, f.scripted.quiet || sub.Program.Flags["quiet"] == "true"
+		return t.driveCluster(ctx, f, cfg, status, args)
 	}
 	if f.hadoop != nil {
 		cfg.Detach = f.scripted.detach

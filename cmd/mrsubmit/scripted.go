@@ -33,8 +33,6 @@ func (s *scripted) check(sub *wire.Submission, onCluster bool) error {
 		return usagef("-detach: without a job tracker the job runs in this process")
 	case s.json && drives:
 		return usagef("-json: the program drives jobs, and its own output is on standard output")
-	case s.quiet && drives && !onCluster:
-		return usagef("-quiet: the program drives jobs, and prints messages itself without a job tracker")
 	}
 	return nil
 }

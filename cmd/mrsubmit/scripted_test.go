@@ -54,7 +54,7 @@ func TestScriptedDrivers(t *testing.T) {
 	}{
 		{scripted{detach: true}, true, "-detach: the program drives jobs: it decides here what runs next"},
 		{scripted{json: true}, true, "-json: the program drives jobs"},
-		{scripted{quiet: true}, false, "-quiet: the program drives jobs"},
+		{scripted{quiet: true}, false, ""},
 		{scripted{quiet: true}, true, ""},
 		{scripted{}, false, ""},
 	} {

@@ -29,6 +29,10 @@ type params struct {
 }
 
 func drive(d *mapreduce.Driver) error {
+	output, err := d.Output()
+	if err != nil {
+		return err
+	}
 	now, err := load.Run(d, struct{}{})
 	if err != nil {
 		return err
@@ -48,7 +52,7 @@ func drive(d *mapreduce.Driver) error {
 		}
 		fmt.Fprintf(os.Stderr, "round %d changed %d edges\n", round, changed)
 	}
-	_, err = write.Run(d, params{Edges: now, Output: d.Output})
+	_, err = write.Run(d, params{Edges: now, Output: output})
 	return err
 }
 

@@ -35,6 +35,10 @@ type groups struct {
 }
 
 func drive(d *mapreduce.Driver) error {
+	output, err := d.Output()
+	if err != nil {
+		return err
+	}
 	points, err := load.Run(d, struct{}{})
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func drive(d *mapreduce.Driver) error {
 		}
 		fmt.Fprintf(os.Stderr, "centers moved by up to %.2g\n", moved)
 	}
-	_, err = assign.Run(d, groups{points, centers, d.Output})
+	_, err = assign.Run(d, groups{points, centers, output})
 	return err
 }
 

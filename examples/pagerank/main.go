@@ -31,6 +31,10 @@ type params struct {
 }
 
 func drive(d *mapreduce.Driver) error {
+	output, err := d.Output()
+	if err != nil {
+		return err
+	}
 	var p params
 	for change := math.Inf(1); change >= settled; {
 		next, err := step.Run(d, p)
@@ -42,7 +46,7 @@ func drive(d *mapreduce.Driver) error {
 		log.Printf("the ranks changed by %.2g on average", change)
 		p = params{Pages: next, Lost: float64(next.Counter("pagerank", "lost")) / n}
 	}
-	_, err := step.Run(d, params{p.Pages, p.Lost, d.Output})
+	_, err = step.Run(d, params{p.Pages, p.Lost, output})
 	return err
 }
 

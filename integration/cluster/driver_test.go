@@ -25,6 +25,17 @@ func TestDrivers(t *testing.T) {
 	c.checkDriver("pagerank", "a\tb c\nb\tc\nc\ta\nd\tc e\n")
 	c.checkDriver("kmeans", "1 1\n9 9\n5 0\n1 2\n8 9\n6 1\n2 1\n9 8\n5 1\n")
 	c.mrsubmit("run", "-detach", c.Program("driven"), "-input", c.dir).Fail(2, "-detach: the program drives jobs")
+	graph := filepath.Join(c.dir, "graph")
+	if err := os.WriteFile(graph, []byte("1\t2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quiet := c.mrsubmit("run", "-quiet", c.Program("components"), "-input", graph, "-output", filepath.Join(c.dir, "quiet"))
+	quiet.Succeed()
+	if text := quiet.Stderr.String(); strings.Contains(text, "succeeded") || !strings.Contains(text, "round 1 changed") {
+		t.Errorf("with -quiet: %s", text)
+	}
+	c.mrsubmit("run", c.Program("components"), "-input", graph).Fail(2, "no output directory: give -output")
+	c.mrsubmit("run", c.Program("components"), "-input", graph, "-output", filepath.Join(c.dir, "quiet")).Fail(1, "output exists: file://")
 	id := strings.TrimSpace(c.mrsubmit("run", "-detach", c.Program("wordcount"), "-input", filepath.Join(c.dir, "kmeans-in"), "-output", filepath.Join(c.dir, "detached")).Succeed())
 	if !strings.Contains(c.mrsubmit("wait", "-json", id).Succeed(), "succeeded") {
 		t.Errorf("the detached job %s did not succeed", id)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -282,12 +283,20 @@ func (l *leader) advanceStopping(j *job) {
 	switch {
 	case j.recovering:
 	case j.finish.cleanupError != "":
-		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
+		l.endJob(j, j.facts.Stop().Outcome, withCleanup(j.facts.Stop().Reason, j.finish.cleanupError))
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
 		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
 	default:
 		l.runLast(j, &j.service.cleanup)
 	}
+}
+
+// withCleanup adds the error of a cleanup to the reason of a job's end, unless its cause is in the reason.
+func withCleanup(reason, cleanup string) string {
+	if _, cause, ok := strings.Cut(cleanup, ": "); ok && strings.HasSuffix(reason, ": "+cause) { // after the attempt and its tracker
+		return reason
+	}
+	return reason + "\ncleaning up: " + cleanup
 }
 
 // runLast runs a commit or cleanup when all other attempts have ended: a killed one may still

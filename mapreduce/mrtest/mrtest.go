@@ -16,7 +16,8 @@
 //   - unchanged, twice: the output of each map and each task must be equal, which
 //     detects uses of the clock and of random numbers;
 //   - with a split for every few bytes, so that each map reads one record or none;
-//   - with the lines of its input in reverse order (only [Run]);
+//   - with the lines of its input in reverse order (only [Run], and only if no map asks for the Position or Line of
+//     a record, which would change);
 //   - without its combiner;
 //   - on three reduces, unless the job fixes their number.
 //

@@ -439,3 +439,15 @@ func writing(write func(*mr.Task)) func(func()) *mr.Job {
 		return job
 	}
 }
+
+// TestPlaces: Run accepts a job that depends on the places of records, which a reversed input would change.
+func TestPlaces(t *testing.T) {
+	job := mr.Sort(mr.Map(mr.Lines(), func(t *mr.Task, line string, emit func(string, int64)) error {
+		n, err := t.Line()
+		emit(line, n*100+t.Position().Offset)
+		return err
+	})).Job("places")
+	if got := Run(t, job, "b\na\n"); got != "a\t202\nb\t100\n" {
+		t.Errorf("got %q", got)
+	}
+}

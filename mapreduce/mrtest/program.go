@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
@@ -22,6 +23,8 @@ type runner struct {
 	ctx context.Context
 	dir string // data directory of clusters; empty: the system's temporary directory
 	job Runnable
+
+	places atomic.Bool // a map has asked for the place of a record
 }
 
 // variant is a way to run a job that must not change its output.
@@ -76,7 +79,7 @@ func (k *runner) runAll(files map[string]string, reverse bool) (*Output, error) 
 	for _, v := range variants {
 		check(files, v)
 	}
-	if reverse && readsLines(plan) {
+	if reverse && readsLines(plan) && !k.places.Load() {
 		reversed := map[string]string{inputName: reverseLines(files[inputName])}
 		check(reversed, variant{name: "with its input in reverse order", combine: true})
 	}
@@ -84,7 +87,7 @@ func (k *runner) runAll(files map[string]string, reverse bool) (*Output, error) 
 }
 
 func (k *runner) settings(files map[string]string, v variant) bridge.Settings {
-	s := bridge.Settings{Output: outputDir, Dir: inputDir, Defaults: v.defaults, NoCombine: !v.combine, Text: v.text}
+	s := bridge.Settings{Output: outputDir, Dir: inputDir, Defaults: v.defaults, NoCombine: !v.combine, Text: v.text, Places: &k.places}
 	for name := range files {
 		s.Inputs = append(s.Inputs, name)
 	}

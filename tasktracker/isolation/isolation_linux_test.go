@@ -285,7 +285,7 @@ func TestPlanHome(t *testing.T) {
 	}
 	for _, home := range []string{"/srv/accounts/ann", "/home/ann", "/home/ann/"} {
 		for output, want := range map[string]string{
-			"/srv/accounts/ann/out": "/ann is the home directory of the task tracker's account (-isolation namespace): choose an output in a directory in it, such as " + top + "/srv/accounts/ann/jobs/out",
+			"/srv/accounts/ann/out": "/ann is the home directory of the task tracker's account (-isolation namespace): choose an output in a directory in " + top + "/srv/accounts/ann, such as " + top + "/srv/accounts/ann/jobs/out",
 			"/home/ann/out":         "is the home directory", "/srv/accounts/out": "has the home directory", "/home/out": "has the home directory",
 			"/srv/out": "has the home directory", "/out": "has the home directory", "/home/ann/.new/out": "begins with a dot", "/home/ann/.ssh/out": "where jobs cannot write",
 			"/home/ann/jobs/out": "", "/home/ann/a/b/out": "", "/home/bob/out": "", "/srv/accounts/anna/out": "", "/data/out": "",

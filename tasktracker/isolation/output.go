@@ -38,11 +38,7 @@ func (p *planner) output(url string) error {
 		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
 	}
 	if reason := p.forbids(parent); reason != "" {
-		other := "another directory"
-		if parent == p.daemonHome || p.isTemp(parent) {
-			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
-		}
-		return &RefusedError{fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)}
+		return &RefusedError{fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, p.otherThan(parent, filepath.Base(path)))}
 	}
 	if err := p.apart(parent); err != nil {
 		return fmt.Errorf("output %s is %w", url, err)
@@ -59,6 +55,20 @@ func (p *planner) output(url string) error {
 		}
 	}
 	return p.show(filepath.Dir(path), true)
+}
+
+// otherThan names a place where jobs may write an output of this name, for the error about a directory where they may not.
+func (p *planner) otherThan(parent, name string) string {
+	dirs := p.outputs
+	if parent == p.daemonHome || p.isTemp(parent) {
+		dirs = append([]string{parent}, dirs...)
+	}
+	for _, dir := range dirs {
+		if below := filepath.Join(dir, "jobs"); p.forbids(below) == "" {
+			return "a directory in " + dir + ", such as " + filepath.Join(below, name)
+		}
+	}
+	return "another directory"
 }
 
 // hiddenFile returns a hidden file below a directory, or "". A cover does not protect a file that its daemon

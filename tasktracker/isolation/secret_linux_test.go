@@ -129,12 +129,16 @@ func TestPlanOutputs(t *testing.T) {
 	c := Config{Outputs: []string{top + "/jobs", top + "/tmp"}}
 	for output, want := range map[string]string{
 		"/jobs/out": "", "/srv/jobs/a/out": "", "/tmp/ann/out": "",
-		"/srv/out": "in no directory of tasktracker -job-outputs", "/srv/jobs2/out": "in no directory", "/out": "in no directory",
-		"/tmp/out": "choose an output in a directory in it, such as " + top + "/tmp/jobs/out",
+		"/srv/out": "in no directory of tasktracker -job-outputs (" + top + "/srv/jobs," + top + "/tmp) (-isolation namespace): choose an output in a directory in " + top + "/srv/jobs, such as " + top + "/srv/jobs/jobs/out", "/srv/jobs2/out": "in no directory", "/out": "in no directory",
+		"/tmp/out": "choose an output in a directory in " + top + "/tmp, such as " + top + "/tmp/jobs/out",
 	} {
 		if _, err := planOf(&c, top, "", output); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("output %s: %v, want %q", output, err, want)
 		}
+	}
+	home := &planner{daemonHome: "/root", outputs: []string{"/tmp", "/var/tmp"}, temp: []string{"/tmp", "/var/tmp"}}
+	if got, want := home.otherThan("/root", "out"), "a directory in /tmp, such as /tmp/jobs/out"; got != want {
+		t.Errorf("for an output of root in its home directory: %s, want %s", got, want)
 	}
 	for _, output := range []string{"/tmp/out", "/var/tmp/out", "/dev/shm/out"} {
 		if _, err := planOf(new(Config), "", "", output); err == nil {

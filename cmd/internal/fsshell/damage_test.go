@@ -88,3 +88,17 @@ func textOfDamages(t *testing.T, name string, file []byte) {
 		t.Errorf("only %d of 200 damages gave errors", failed)
 	}
 }
+
+// TestTextOfBinary: -text refuses the binary records of a job.
+func TestTextOfBinary(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{"part-r-00000": "x", "_types": "string\tint64\n"} {
+		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, code := answer(t, []string{"-text", "part-r-00000"}, "")
+	if code == exitDone || stdout != "" || !strings.Contains(stderr, "text: part-r-00000: it has binary records of a job") {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/quernmr/quern/compression"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/parquetfile"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/sequencefile"
 	"github.com/quernmr/quern/sequencefile/writable"
 )
@@ -40,6 +41,9 @@ func (r *call) decode(p place, f dfs.File) error {
 		}
 	case isForeign:
 		return fmt.Errorf("this is %s, which -text does not decode", foreign.Content)
+	}
+	if _, err := p.files.Stat(dfs.Join(dfs.Dir(p.url), runtime.TypesName)); err == nil {
+		return errors.New("it has binary records of a job, which -text does not decode: read them with mapreduce.Stored")
 	}
 	if codec == nil {
 		return r.print(f)

@@ -4,6 +4,7 @@ package bridge
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 )
@@ -20,6 +21,7 @@ type Settings struct {
 	Defaults  map[string]string // of properties that neither the job nor Properties sets
 	NoCombine bool              // run without combiners, to check that the output stays the same
 	Text      bool              // write lines instead of the jobs' formats
+	Places    *atomic.Bool      // set when a map asks for the place of a record; may be nil
 	Session   string            // -session of a driver
 }
 

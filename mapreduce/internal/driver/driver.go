@@ -13,7 +13,8 @@
 //	    results/<random>/  its result: part files as the job committed them
 //	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
 //
-// The key is a hash of the definition, the parameters and the flags; n counts the steps with this key,
+// The key is a hash of the definition, the parameters and the flags but -output, which the parameters of a step that
+// writes there contain; n counts the steps with this key,
 // from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
 // with the same session gets the recorded results of the steps that had ended. If the jobs of a step go on
 // in the cluster, it waits for them. Any other step without a record runs again, into another directory.
@@ -39,9 +40,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
@@ -65,8 +68,11 @@ type Config struct {
 	FS      dfs.FS
 	Session string                 // name; empty: a temporary one
 	Program func() (string, error) // returns the hash of this program; called for a named session
-	Flags   map[string]string      // values of the program's flags
-	Note    func(text string)      // prints a line for the user
+	Flags   map[string]string      // values of the program's flags that jobs may depend on
+	Output  string                 // URL of -output; empty: none
+	// Vacant returns an error if Output exists. It is called before the first step.
+	Vacant func() error
+	Note   func(text string) // prints a line for the user
 	// Submission builds the job of a step.
 	Submission func(step *wire.Step) (*wire.Submission, error)
 }
@@ -79,6 +85,7 @@ type Driver struct {
 	session *session // nil before the first step
 	steps   map[string]int
 	err     error // the first that fails the driver
+	written bool  // a step has written to Output or below
 }
 
 // New returns a Driver. Call [Driver.Close] at the end.
@@ -90,6 +97,7 @@ type Result struct {
 	Format   string
 	Counters wire.Counters
 	Job      string // id
+	Dropped  atomic.Bool
 }
 
 // Step runs a job, or returns the recorded result of an earlier process.
@@ -114,9 +122,23 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if err != nil {
 		return nil, err
 	}
-	if result, err := s.recorded(name); result != nil || err != nil {
-		return result, err
+	result, err := s.recorded(name)
+	if err != nil {
+		return nil, err
 	}
+	if result == nil {
+		result, err = d.compute(ctx, s, name, step)
+	}
+	if err == nil && within(result.Dir, d.Output) {
+		d.mu.Lock()
+		d.written = true
+		d.mu.Unlock()
+	}
+	return result, err
+}
+
+// compute runs a step that has no record, and records it.
+func (d *Driver) compute(ctx context.Context, s *session, name string, step *wire.Step) (*Result, error) {
 	result, err := d.find(ctx, s, name, step)
 	if result == nil && err == nil {
 		result, err = d.run(ctx, s, name, step)
@@ -124,7 +146,38 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if err != nil {
 		return nil, err
 	}
-	return result, s.record(name, definition, params, result)
+	return result, s.record(name, step.Definition, step.Params, result)
+}
+
+// Begin checks the output, for a session without a name. In one with a name a step of an earlier process may have written
+// it: the first step checks that.
+func (d *Driver) Begin() error {
+	if d.Output == "" || d.Session != "" {
+		return nil
+	}
+	return d.Vacant()
+}
+
+// vacant checks the output when a session with a name is open.
+func (d *Driver) vacant(s *session) error {
+	if d.Output == "" || s.name == "" {
+		return nil
+	}
+	exists := d.Vacant()
+	if exists == nil {
+		return nil
+	}
+	if ours, err := s.writes(d.Output); ours || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the same command with another -output goes on with session %s", exists, s.name)
+}
+
+// Wrote reports whether a step has written to the output or below.
+func (d *Driver) Wrote() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.written
 }
 
 // find returns the result of a step that an earlier process began, if its jobs succeed.
@@ -157,7 +210,7 @@ func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.St
 		return nil, err
 	}
 	sub.Key = rand.Text()
-	if err := s.begin(name, &begun{sub.Key, step.Result}); err != nil {
+	if err := s.begin(name, &begun{sub.Key, step.Result, lastOf(sub).Output}); err != nil {
 		return nil, err
 	}
 	jobs, err := d.Cluster.Run(ctx, sub)
@@ -173,7 +226,7 @@ func (d *Driver) run(ctx context.Context, s *session, name string, step *wire.St
 
 // resultOf returns the result of jobs that have ended, or the first one that did not succeed.
 func resultOf(sub *wire.Submission, jobs []wire.EndedJob) (_ *Result, failed *wire.EndedJob) {
-	last := &sub.Plan.Jobs[len(sub.Plan.Jobs)-1]
+	last := lastOf(sub)
 	result := &Result{Dir: last.Output, Format: last.Format, Counters: make(wire.Counters)}
 	for i := range jobs {
 		job := &jobs[i]
@@ -186,11 +239,17 @@ func resultOf(sub *wire.Submission, jobs []wire.EndedJob) (_ *Result, failed *wi
 	return result, nil
 }
 
+// lastOf returns the job that has the result.
+func lastOf(sub *wire.Submission) *wire.JobPlan { return &sub.Plan.Jobs[len(sub.Plan.Jobs)-1] }
+
 // failure returns the error of a job that did not succeed.
 func failure(ctx context.Context, job *wire.EndedJob) error {
 	text := strings.TrimRight(job.Error, "\n")
 	if job.State == wire.Killed && ctx.Err() != nil {
 		return fmt.Errorf("%v killed: %w", job.ID, context.Cause(ctx))
+	}
+	if strings.HasPrefix(text, job.ID.String()+" ") { // it says so itself
+		return errors.New(text)
 	}
 	return fmt.Errorf("%v %v: %s", job.ID, job.State, text)
 }
@@ -206,7 +265,7 @@ func (d *Driver) name(definition string, params []byte) (string, error) {
 		return "", err
 	}
 	hash := sha256.Sum256(text)
-	key := hex.EncodeToString(hash[:16])
+	key := hex.EncodeToString(hash[:keyLength/2])
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.steps[key]
@@ -240,7 +299,10 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 		return nil, err
 	}
 	d.session = s
-	return s, nil
+	if d.err == nil {
+		d.err = d.vacant(s)
+	}
+	return s, d.err
 }
 
 func (d *Driver) enter(ctx context.Context, s *session) error {
@@ -273,6 +335,7 @@ func (d *Driver) Drop(r *Result) error {
 	if s == nil || !s.owns(r.Dir) {
 		return fmt.Errorf("drop %s: it does not belong to the session", r.Dir)
 	}
+	r.Dropped.Store(true)
 	return s.drop(r.Dir)
 }
 
@@ -305,7 +368,7 @@ func (d *Driver) Close(failed bool) error {
 		d.Note(fmt.Sprintf("session %s is kept for %v after its last step: run the same command again to go on; it is in %s", s.name, Lease, s.dir))
 		return s.release()
 	}
-	if err := s.fs.RemoveAll(s.dir); err != nil {
+	if err := s.remove(); err != nil {
 		return fmt.Errorf("remove session: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -334,6 +335,49 @@ func TestHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestEndsWhileWaiting: a driver that waits for a session begins a new one if the process that had it ends well.
+func TestEndsWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeCluster{fs: mem.New(1 << 20)}
+		first := c.driver("s", "p")
+		loop(t, first, 1)
+		c.ran()
+		second := c.driver("s", "p")
+		var notes []string
+		second.Note = func(text string) { notes = append(notes, text) }
+		ended := make(chan error)
+		go func() {
+			_, err := second.Step(t.Context(), "step", []byte("0"))
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := first.Close(false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil || c.ran() != "step0" {
+			t.Errorf("the second driver: %v", err)
+		}
+		self := processText(fmt.Sprintf("%s %d", must(os.Hostname()), os.Getpid()))
+		want := []string{
+			"session s is in use by " + self + "; waiting to see whether it still runs",
+			"session s was ended and removed by " + self + ": a new one begins",
+		}
+		if !slices.Equal(notes, want) {
+			t.Errorf("notes %q", notes)
+		}
+		if err := second.Close(false); err != nil || len(c.left(t)) > 0 {
+			t.Errorf("%v, left: %q", err, c.left(t))
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // TestSweep: sessions that have not changed for their lease are removed, others not.

@@ -29,12 +29,14 @@ const (
 )
 
 // hold makes the session's directory "running", which contains the name of this process. If another
-// driver has it, hold waits until that driver renews it, or has not renewed it for deadAfter.
+// driver has it, hold waits until that driver renews it, or has not renewed it for deadAfter. If that driver ends well
+// meanwhile, it removes the session: hold makes it again.
 func (s *session) hold(ctx context.Context) error {
 	dir := dfs.Join(s.dir, runningName)
 	host, _ := os.Hostname() // for messages, and to find a dead process
 	self := fmt.Sprintf("%s %d %s", host, os.Getpid(), rand.Text())
 	var seen time.Time
+	waitsFor := ""
 	for {
 		err := s.fs.Mkdir(dir)
 		if err == nil {
@@ -43,6 +45,16 @@ func (s *session) hold(ctx context.Context) error {
 			}
 			s.renew(ctx, self)
 			return nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			if waitsFor != "" {
+				s.note(fmt.Sprintf("session %s was ended and removed by %s: a new one begins", s.name, processText(waitsFor)))
+			}
+			if err := s.make(); err != nil {
+				return err
+			}
+			waitsFor = ""
+			continue
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -61,9 +73,9 @@ func (s *session) hold(ctx context.Context) error {
 		case !seen.IsZero() && renewed.After(seen):
 			return fmt.Errorf("%s uses it: wait for that process, or choose another name with -session", processText(holder))
 		case seen.IsZero():
-			s.note(fmt.Sprintf("session %s was in use by %s until %v ago; waiting to see whether it still runs", s.name, processText(holder), now.Sub(renewed).Round(time.Second)))
+			s.note(fmt.Sprintf("session %s is in use by %s; waiting to see whether it still runs", s.name, processText(holder)))
 		}
-		seen = renewed
+		seen, waitsFor = renewed, holder
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

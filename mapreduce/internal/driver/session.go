@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ const (
 	programName   = "program"
 	begunSuffix   = ".begun"
 	droppedSuffix = ".dropped"
+	keyLength     = 32         // digits of a step's key
 	successName   = "_SUCCESS" // in the directory of a job that has succeeded
 )
 
@@ -49,7 +51,8 @@ type record struct {
 // begun is the file about a step that was begun.
 type begun struct {
 	Key    string // of the submission
-	Result string // directory for the result
+	Result string // directory for the result in the session
+	Output string // directory that the job writes
 }
 
 func (s *session) make() error {
@@ -64,6 +67,18 @@ func (s *session) make() error {
 	s.names = make(map[string]string)
 	s.stop = func() {}
 	return nil
+}
+
+// remove removes the session. One with a name is renamed first, because a driver that waits for it makes it again.
+func (s *session) remove() error {
+	dir := s.dir
+	if s.name != "" {
+		dir = s.dir + "-" + rand.Text()
+		if err := s.fs.RenameDir(s.dir, dir); err != nil {
+			return err
+		}
+	}
+	return s.fs.RemoveAll(dir)
 }
 
 // enter checks that this program has made the session, or makes it ours.
@@ -155,6 +170,38 @@ func (s *session) begun(name string) (*begun, error) {
 		return nil, fmt.Errorf("session %s: read %s: %w", s.name, file, err)
 	}
 	return b, nil
+}
+
+// writes reports whether a step of the session has written to a directory or below, or was begun to do so.
+func (s *session) writes(output string) (bool, error) {
+	files, err := s.fs.List(s.dir)
+	if err != nil {
+		return false, fmt.Errorf("session %s: %w", s.name, err)
+	}
+	for _, file := range files {
+		name := dfs.Base(file.Name)
+		step := strings.TrimSuffix(name, begunSuffix)
+		if key, _, _ := strings.Cut(step, "-"); file.Dir || len(key) != keyLength || strings.Contains(step, ".") {
+			continue
+		}
+		var at struct{ Dir, Output string } // of a record, or of a step that was begun
+		text, err := readFile(s.fs, file.Name)
+		if err == nil {
+			err = json.Unmarshal(text, &at)
+		}
+		if err != nil {
+			return false, fmt.Errorf("session %s: read %s: %w", s.name, file.Name, err)
+		}
+		if within(at.Dir, output) || within(at.Output, output) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// within reports whether a directory is another one, or below it.
+func within(dir, other string) bool {
+	return other != "" && (dir == other || strings.HasPrefix(dir, strings.TrimSuffix(other, "/")+"/"))
 }
 
 // forget removes the record of a step, and what is known of its jobs.

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/embedded"
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 	"github.com/quernmr/quern/mapreduce/internal/driver"
 	"github.com/quernmr/quern/mapreduce/internal/property"
+	mrruntime "github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -58,7 +60,7 @@ func Drive(drive func(context.Context, *Driving) error, definitions []bridge.Def
 		err = p.drive(ctx, cluster, described, drive)
 		return exitCode(errors.Join(err, cluster.close()))
 	}
-	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp)
+	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp, p.flags.quiet)
 	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
 	return exitCode(errors.Join(err, steps.Close()))
 }
@@ -85,7 +87,7 @@ func DriveInProcess(ctx context.Context, s bridge.Settings, drive func(context.C
 	if err != nil {
 		return err
 	}
-	steps := embedded.NewSteps(p.load, io.Discard, nil, nil)
+	steps := embedded.NewSteps(p.load, io.Discard, nil, nil, true)
 	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
 	return errors.Join(err, steps.Close())
 }
@@ -150,15 +152,28 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 	if err != nil {
 		return bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
+	output, err := p.output()
+	if err != nil {
+		return err
+	}
+	files := builtin.FileSystems()
+	keyed := maps.Clone(described.Flags)
+	delete(keyed, "output") // a job that writes there has it in its parameters
+	delete(keyed, "quiet")
 	d := driver.New(driver.Config{
 		Cluster:    cluster,
-		FS:         builtin.FileSystems(),
+		FS:         files,
 		Session:    p.flags.session,
 		Program:    ownHash,
-		Flags:      described.Flags,
+		Flags:      keyed,
+		Output:     output,
+		Vacant:     func() error { return mrruntime.CheckOutput(files, output) },
 		Note:       p.note,
 		Submission: func(step *wire.Step) (*wire.Submission, error) { return p.step(*described, step) },
 	})
+	if err := d.Begin(); err != nil {
+		return err
+	}
 	err = drive(ctx, &Driving{Driver: d, Inputs: inputs, Output: p.flags.output})
 	if failed := d.Err(); failed != nil {
 		err = failed
@@ -169,11 +184,30 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 	if unread {
 		p.note("warning: no step has read -input")
 	}
+	if err == nil && output != "" && !d.Wrote() {
+		p.note("warning: no step has written -output")
+	}
 	return errors.Join(err, d.Close(err != nil))
 }
 
+// output returns the URL of -output.
+func (p *program) output() (string, error) {
+	if p.flags.output == "" {
+		return "", nil
+	}
+	on, err := dfs.CleanDefault(p.flags.properties[property.DefaultFS])
+	if err != nil {
+		return "", err
+	}
+	url, err := dfs.CleanOn(on, p.flags.output)
+	if err != nil {
+		return "", fmt.Errorf("output: %w", err)
+	}
+	return url, nil
+}
+
 func (p *program) note(text string) {
-	if !p.quiet {
+	if !p.quiet && !p.flags.quiet {
 		fmt.Fprintln(os.Stderr, client.Visible(text))
 	}
 }

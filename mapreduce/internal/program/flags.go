@@ -17,6 +17,7 @@ type jobFlags struct {
 	parsed        bool
 	input, output string
 	session       string // of a driver
+	quiet         bool   // of a driver
 	properties    map[string]string
 }
 
@@ -27,7 +28,7 @@ func newJobFlags(set *flag.FlagSet, caller string) (*jobFlags, error) {
 	}
 	names := []string{"input", "output", "D", "h", "help"}
 	if caller == drives {
-		names = append(names, "session")
+		names = append(names, "session", "quiet")
 	}
 	for _, name := range names {
 		if set.Lookup(name) != nil {
@@ -39,6 +40,7 @@ func newJobFlags(set *flag.FlagSet, caller string) (*jobFlags, error) {
 	set.StringVar(&f.output, "output", "", "`directory` to write, which must not exist")
 	if caller == drives {
 		set.StringVar(&f.session, "session", "", "`name` of a session that keeps the results of the steps if the program fails: started again with it, the program takes up where it stopped")
+		set.BoolVar(&f.quiet, "quiet", false, "print only errors, and what the program itself prints")
 	}
 	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; in a flow, JOB:name=value sets it for one job, and wins; may be repeated")
 	set.Init(set.Name(), flag.ContinueOnError)
