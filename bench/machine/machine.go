@@ -85,7 +85,7 @@ func (b *bench) wordCount() ([]string, error) { return b.countWords(WordLoop, b.
 
 func (b *bench) wordBatches() ([]string, error) { return b.countWords(WordBatches, 1, "≥ 0.8") }
 
-// countWords compares word counts of Quern and of this program, whose speed it multiplies by cores.
+// countWords compares word counts of Quern and of this program. It multiplies the program's speed by cores.
 func (b *bench) countWords(program string, cores int, target string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
