@@ -222,7 +222,7 @@ func TestHadoopDefaultFS(t *testing.T) {
 		{"hdfs://c:1", "", "hdfs://c:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1", "hdfs://p:1/"},
-		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://f:1/"},
+		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -fs hdfs://f:1", "hdfs://p:1/"},
 		{"hdfs://c:1", "-conf conf.xml", "hdfs://x:1/"},
 		{"hdfs://c:1", "-D fs.defaultFS=hdfs://p:1 -conf conf.xml", "hdfs://p:1/"},
 		{"hdfs://c:1", "-Dfs.default.name=hdfs://p:1 -conf conf.xml", "hdfs://p:1/"},
