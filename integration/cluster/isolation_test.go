@@ -158,7 +158,8 @@ func TestDriversAsOwners(t *testing.T) {
 	if len(results) < 2 {
 		t.Fatalf("results %q", results)
 	}
-	c.asUser("bob", "run", c.Program("wordcount"), "-input", results[0], "-output", dir+"/bob/out").Fail(1, "which jobs cannot read")
+	stored := filepath.Join(results[0], "part-r-00000")
+	c.asUser("bob", "run", c.Program("wordcount"), "-input", stored, "-output", dir+"/bob/out").Fail(1, "which jobs cannot read")
 	bobs := ownFile(t, dir+"/bob/in", []byte("bob\n"), ownerUID+1)
 	if printed := c.asUser("bob", "run", c.Program("driven"), "-input", bobs, "-session", "s").Succeed(); strings.Count(printed, "bob") != 4 {
 		t.Errorf("the driver of another owner printed\n%s", printed)
