@@ -103,8 +103,8 @@ func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
 			return err
 		}
 	}
-	if err := p.failed(); err != nil || paired || p.kind == InnerJoin || p.kind == RightJoin {
-		return err
+	if paired || p.kind == InnerJoin || p.kind == RightJoin {
+		return nil
 	}
 	return p.eachLeft(func(a A) error {
 		p.a = a
@@ -112,7 +112,8 @@ func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
 	})
 }
 
-// failed returns the error that ended the values of a side too early: the partner of a value may not have been read.
+// failed returns the error that ended the left values too early. After the last one, the first right one has been read:
+// so without an error a left value without a partner has none.
 func (p *pairing[A, B]) failed() error { return cmp.Or(p.j.t.err, p.j.g.readErr()) }
 
 // readLeft reads the left values. If there are too many, all go to the file.

@@ -31,6 +31,7 @@ type bench struct {
 	sizes  []int64
 	hadoop string // classpath, with LineJobs
 	spark  string // Python with Spark
+	self   string // this program
 }
 
 // job is a piece of work that all programs can do.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/quernmr/quern/bench/machine"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	queries "github.com/quernmr/quern/integration/tpch/peers"
 )
@@ -39,6 +40,7 @@ func (b *bench) job(name string) *job {
 	case "word count":
 		return &job{name: name, input: text, unordered: true, programs: []program{
 			b.quern("wordcount", "-D", "mapreduce.job.reduces="+cores),
+			b.byHand(),
 			b.tool("awk", `awk "$1" "$2" > "$3"`, countWords),
 			b.hadoopJob("org.apache.hadoop.examples.WordCount", ""),
 			b.sparkJob("wordcount"),
@@ -69,6 +71,13 @@ func (b *bench) quern(example string, args ...string) program {
 	return program{"Quern", func(in, out string) *exec.Cmd {
 		args := append([]string{"-input", in, "-output", out, "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
 		return b.at(exec.CommandContext(b.Ctx, b.Program(example), args...))
+	}}
+}
+
+// byHand is a program that can only count words.
+func (b *bench) byHand() program {
+	return program{"by hand", func(in, out string) *exec.Cmd {
+		return b.at(exec.CommandContext(b.Ctx, b.self, machine.WordBatches, in, out, fmt.Sprint(b.Cores)))
 	}}
 }
 
@@ -114,7 +123,10 @@ func (b *bench) at(cmd *exec.Cmd) *exec.Cmd {
 }
 
 // fetch gets Spark, and Hadoop with the class LineJobs.
-func (b *bench) fetch() error {
+func (b *bench) fetch() (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
 	spark, err := queries.Spark(b.Ctx)
 	if err != nil {
 		return err

@@ -26,6 +26,14 @@ import (
 func TestHelperIsEarly(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args[0], cmd.Env = enter.Name, []string{"GODEBUG=inittrace=1"}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for len(cmd.ExtraFiles) <= enter.PlanFD-3 { // else the helper would take a file of Go's runtime for the plan, and close it
+		cmd.ExtraFiles = append(cmd.ExtraFiles, null)
+	}
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), enter.Failed+" read the plan: ") {
 		t.Fatalf("%v: %s", err, out)
