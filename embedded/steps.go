@@ -5,6 +5,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/quernmr/quern/client"
@@ -53,9 +54,28 @@ func (s *Steps) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob,
 	return client.Do(ctx, s.config(), sub)
 }
 
-// Find looks for a submission after Start, as [client.Find] does.
+// Find looks for a submission after Start, as [client.Find] does. The cluster of the earlier process has ended with it, and
+// had the rights of this one, so Find removes what the jobs left of all their outputs.
 func (s *Steps) Find(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
-	return client.Find(ctx, s.config(), sub)
+	jobs, err := client.Find(ctx, s.config(), sub)
+	if err == nil && len(jobs) == 0 {
+		err = discard(s.cluster.FS(), s.cluster.Staging(), sub)
+	}
+	return jobs, err
+}
+
+// discard removes the outputs that the jobs of a submission had not completed.
+func discard(files dfs.FS, staging string, sub *wire.Submission) error {
+	for i := range sub.Plan.Jobs {
+		out, err := dfs.Clean(sub.Plan.Jobs[i].Output)
+		if err == nil {
+			err = runtime.Discard(files, out, dfs.Join(staging, sub.Key), sub.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("remove what an earlier process left: %w", err)
+		}
+	}
+	return nil
 }
 
 func (s *Steps) config() client.Config {

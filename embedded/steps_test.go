@@ -1,0 +1,40 @@
+//go:build unix
+
+package embedded
+
+import (
+	"testing"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestDiscard: an output that the jobs of a submission had not completed is removed, that of another submission is not.
+func TestDiscard(t *testing.T) {
+	const out = "mem://t/out"
+	sub := &wire.Submission{Key: "k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "step", Output: out}}}}
+	owner := dfs.Join(out, "_temporary", "OWNER")
+	for key, left := range map[string]bool{"k": false, "other": true} {
+		files := mem.New(64)
+		if err := files.MkdirAll(dfs.Join(dfs.Dir(owner), "job_7_0001", "t")); err != nil {
+			t.Fatal(err)
+		}
+		w, err := files.Create(owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte("job_7_0001 " + key)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := discard(files, "mem://t/staging", sub); err != nil {
+			t.Errorf("key %s: %v", key, err)
+		}
+		if _, err := files.Stat(owner); (err == nil) != left {
+			t.Errorf("an output that belongs to the key %s: %v", key, err)
+		}
+	}
+}
