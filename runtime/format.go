@@ -22,11 +22,11 @@ const FormatMapred = "mapred"
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
-	"lines":      sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
-	"text":       sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces, single: true},
+	"lines":      sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"text":       sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces, single: true},
 	"pieces":     sized{samplePlaces: 1, single: true}, // the job's own code reads their records
-	"keyvalues":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
-	"nlines":     counted{sized{samplePlaces: 1}},
+	"keyvalues":  sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
+	"nlines":     counted{sized{text: true, samplePlaces: 1}},
 	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
 	"files":      sized{decompresses: true, whole: true, archives: true},
 	"csv":        sized{decompresses: true, whole: true},
@@ -95,6 +95,7 @@ func (f *File) piece(offset, length int64) Chunk {
 
 // sized is a Format that cuts files by size.
 type sized struct {
+	text           bool  // records are lines of text
 	decompresses   bool  // compressed files are decompressed, by their names
 	cutsCompressed bool  // compressed files are cut if their codec allows it
 	whole          bool  // files are not cut, and an empty one is a record
@@ -103,6 +104,8 @@ type sized struct {
 	unit           int64 // offsets of cuts are multiples of this
 	samplePlaces   int64 // number of pieces in a sample of a chunk
 }
+
+func (f sized) readsText() bool { return f.text }
 
 func (sized) Check(*wire.InputPlan, int) error { return nil }
 

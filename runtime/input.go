@@ -23,8 +23,10 @@ func missing(err error) bool {
 // directory or pattern are sorted by name.
 func inputFiles(f dfs.FS, in *wire.InputPlan, format Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
+	text, ok := format.(interface{ readsText() bool })
+	which := selection{recursive: s.recursive, lines: ok && text.readsText()}
 	for _, p := range in.Paths {
-		more, err := filesAt(f, p, selection{recursive: s.recursive, lines: in.Types == "" && readsText(in.Format)})
+		more, err := filesAt(f, p, which)
 		for i := 0; i < len(more) && err == nil; i++ {
 			err = format.CheckFile(more[i])
 		}
@@ -60,11 +62,6 @@ func changedError(url string) error {
 		err = fmt.Errorf("%w; on a cluster all machines need it with the same size and modification time: copy it with rsync -t or cp -p, or put it on a shared file system", err)
 	}
 	return Fatal(err)
-}
-
-// readsText reports whether a format reads lines of text.
-func readsText(format string) bool {
-	return format == "lines" || format == "keyvalues" || format == "nlines" || format == "text"
 }
 
 func filesAt(f dfs.FS, name string, which selection) ([]dfs.Info, error) {
