@@ -72,18 +72,11 @@ func (b *bench) quern(program, in, out string, args ...string) *exec.Cmd {
 
 // hadoop is Hadoop's example wordcount.
 func (b *bench) hadoop(in, out, format string) *exec.Cmd {
-	properties := map[string]string{
-		"mapreduce.framework.name": "local", "mapreduce.local.map.tasks.maximum": fmt.Sprint(b.Cores), "mapreduce.local.reduce.tasks.maximum": fmt.Sprint(b.Cores),
-		"mapreduce.job.reduces": fmt.Sprint(b.Cores), "hadoop.tmp.dir": b.Path("hadoop-tmp"),
-	}
+	args := []string{"-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)}
 	if format != "" {
-		properties["mapreduce.job.inputformat.class"] = "org.apache.hadoop.mapreduce.lib.input." + format
+		args = append(args, "-D", "mapreduce.job.inputformat.class=org.apache.hadoop.mapreduce.lib.input."+format)
 	}
-	args := []string{"-Xmx4g", "-cp", b.classpath, "org.apache.hadoop.examples.WordCount"}
-	for name, value := range properties { // in any order
-		args = append(args, "-D", name+"="+value)
-	}
-	return exec.CommandContext(b.Ctx, "java", append(args, "file://"+b.Path(in), "file://"+b.Path(out))...)
+	return b.LocalHadoop(b.classpath, "org.apache.hadoop.examples.WordCount", append(args, "file://"+b.Path(in), "file://"+b.Path(out))...)
 }
 
 // words alternates two word counts.

@@ -58,10 +58,7 @@ func (b *bench) streamingArgs(mapper, reducer, out string) []string {
 }
 
 func (b *bench) hadoopStreaming(mapper, reducer string) *exec.Cmd {
-	args := []string{"-Xmx4g", "-cp", b.classpath, "org.apache.hadoop.streaming.HadoopStreaming", "-D", "mapreduce.framework.name=local",
-		"-D", fmt.Sprintf("mapreduce.local.map.tasks.maximum=%d", b.Cores), "-D", fmt.Sprintf("mapreduce.local.reduce.tasks.maximum=%d", b.Cores),
-		"-D", "hadoop.tmp.dir=" + b.Path("hadoop-tmp")}
-	return exec.CommandContext(b.Ctx, "java", append(args, b.streamingArgs(mapper, reducer, "out-peer")...)...)
+	return b.LocalHadoop(b.classpath, "org.apache.hadoop.streaming.HadoopStreaming", b.streamingArgs(mapper, reducer, "out-peer")...)
 }
 
 // halve cuts the input at a line, for the processes of pipes and sortAndCat.

@@ -39,8 +39,8 @@ func Section() testbed.Section {
 			b.row("word count against a hand-written program", b.wordBatches),
 			b.row("sort of 100-byte lines against GNU sort", b.sort),
 			b.row("sort of 100-byte lines against its reads and writes", b.rawIO),
-			b.row("grep -F against GNU grep × cores", func() ([]string, error) { return b.grep("-F", needle) }),
-			b.row("grep -E against GNU grep × cores", func() ([]string, error) { return b.grep("-E", expression) }),
+			b.row("grep -F against GNU grep × cores", func() ([]string, error) { return b.grep("-F", Needle) }),
+			b.row("grep -E against GNU grep × cores", func() ([]string, error) { return b.grep("-E", Expression) }),
 			b.row("peak memory of a worker, sort, input 20 × the budget", b.memory),
 			b.row("heap objects per input record: word count, sort, grep", b.objects),
 			b.row("word count of 1 KB, start to _SUCCESS", b.small),
@@ -75,11 +75,14 @@ func (b *bench) prepare(base *testbed.Bench) error {
 // memory of all slots together.
 const sortMB, mergeMB = 100, 16
 
-// needle is a rare word of the text: some lines match, most do not.
-const needle = "qu"
+// SlotMB is what a program may have for each core, to be compared with Quern.
+const SlotMB = sortMB + mergeMB
 
-// expression matches a part of the lines with the needle.
-const expression = "qu[a-z]*x"
+// Needle is a rare word of the text: some lines match, most do not.
+const Needle = "qu"
+
+// Expression matches a part of the lines with the needle.
+const Expression = "qu[a-z]*x"
 
 func (b *bench) wordCount() ([]string, error) { return b.countWords(WordLoop, b.Cores, "≥ 0.6") }
 
@@ -112,7 +115,7 @@ func RunProgram(args []string) (ok bool, err error) {
 }
 
 func (b *bench) sort() ([]string, error) {
-	memory := (sortMB + mergeMB) * b.Cores
+	memory := SlotMB * b.Cores
 	cmd := exec.Command("sort", fmt.Sprintf("--parallel=%d", b.Cores), "-S", fmt.Sprintf("%dM", memory), "-T", b.Dir,
 		"-o", b.Path("peer"), b.Path("lines"))
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -152,7 +155,7 @@ func (b *bench) memory() ([]string, error) {
 func (b *bench) objects() ([]string, error) {
 	var each []string
 	worst := 0.0
-	for _, cmd := range []*exec.Cmd{b.job("wordcount", "text"), b.job("sort", "lines"), b.job("grep", "text", "-e", needle)} {
+	for _, cmd := range []*exec.Cmd{b.job("wordcount", "text"), b.job("sort", "lines"), b.job("grep", "text", "-e", Needle)} {
 		if err := os.RemoveAll(b.Path("out")); err != nil {
 			return nil, err
 		}

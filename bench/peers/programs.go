@@ -24,14 +24,8 @@ var (
 // Kinds of input.
 const text, lines = "text", "lines"
 
-// Patterns of grep: some lines match, most do not.
-const needle, expression = "qu", "qu[a-z]*x"
-
 // countWords is the plain tool's word count.
 const countWords = `{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w "\t" n[w] }`
-
-// sortMB is what GNU sort gets for each core: mapreduce.task.io.sort.mb and the merge buffers of a home.
-const sortMB = 116
 
 // job returns a job with Quern first.
 func (b *bench) job(name string) *job {
@@ -48,14 +42,14 @@ func (b *bench) job(name string) *job {
 	case "sort":
 		return &job{name: name, input: lines, programs: []program{
 			b.quern("sort", "-D", "mapreduce.job.reduces="+cores),
-			b.tool("GNU sort", `sort --parallel="$1" -S "$2" -T "$3" -o "$5" "$4"`, cores, fmt.Sprintf("%dM", sortMB*b.Cores), b.Dir),
+			b.tool("GNU sort", `sort --parallel="$1" -S "$2" -T "$3" -o "$5" "$4"`, cores, fmt.Sprintf("%dM", machine.SlotMB*b.Cores), b.Dir),
 			b.hadoopJob("LineJobs", "sort", b.Dir),
 			b.sparkJob("sort"),
 		}}
 	case "grep -F":
-		return b.grep("-F", needle)
+		return b.grep("-F", machine.Needle)
 	}
-	return b.grep("-E", expression)
+	return b.grep("-E", machine.Expression)
 }
 
 func (b *bench) grep(kind, pattern string) *job {
@@ -97,15 +91,11 @@ func (b *bench) shell(command string, args ...string) *exec.Cmd {
 // hadoopJob is a class for Hadoop's local runner. The verb, if any, comes before the input and the output, args after them.
 func (b *bench) hadoopJob(class, verb string, args ...string) program {
 	return program{"Hadoop", func(in, out string) *exec.Cmd {
-		all := []string{"-Xmx4g", "-cp", b.hadoop, class, "-D", "mapreduce.framework.name=local", "-D", "hadoop.tmp.dir=" + b.Path("hadoop-tmp")}
-		for _, property := range []string{"mapreduce.local.map.tasks.maximum", "mapreduce.local.reduce.tasks.maximum", "mapreduce.job.reduces"} {
-			all = append(all, "-D", fmt.Sprintf("%s=%d", property, b.Cores))
-		}
+		all := []string{"-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores)}
 		if verb != "" {
 			all = append(all, verb)
 		}
-		all = append(append(all, "file://"+in, "file://"+out), args...)
-		return b.at(exec.CommandContext(b.Ctx, "java", all...))
+		return b.at(b.LocalHadoop(b.hadoop, class, append(append(all, "file://"+in, "file://"+out), args...)...))
 	}}
 }
 
