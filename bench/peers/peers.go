@@ -37,7 +37,7 @@ type bench struct {
 // job is a piece of work that all programs can do.
 type job struct {
 	name, input string
-	unordered   bool // partitions are by hash, so sorted lines are compared
+	unordered   bool // sorted lines are compared: partitions are by hash, or Hadoop reads the longest splits first
 	programs    []program
 }
 

@@ -53,7 +53,7 @@ func (b *bench) job(name string) *job {
 }
 
 func (b *bench) grep(kind, pattern string) *job {
-	return &job{name: "grep " + kind, input: text, programs: []program{
+	return &job{name: "grep " + kind, input: text, unordered: true, programs: []program{
 		b.quern("grep", "-e", pattern),
 		b.tool("GNU grep, one thread", `grep "$1" "$2" "$3" > "$4"`, kind, pattern),
 		b.hadoopJob("LineJobs", "grep", pattern),
