@@ -8,9 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"time"
 
 	client "github.com/colinmarc/hdfs/v2"
@@ -27,7 +25,7 @@ const (
 )
 
 // Append opens a file for more content, which begins a new block: so a failed DataNode can be replaced as in a new file,
-// and the blocks that are there never change. Abort keeps the whole blocks that were appended.
+// and the blocks that are there never change. Abort keeps the whole blocks that DataNodes have.
 func (f *FS) Append(name string) (dfs.Writer, error) {
 	c, path, name, err := f.resolve("append", name)
 	if err != nil {
@@ -44,7 +42,8 @@ func (f *FS) Append(name string) (dfs.Writer, error) {
 	if err != nil {
 		return nil, failure("append", name, err)
 	}
-	w := &writer{cluster: c, name: name, path: path, appending: true, link: &link{cluster: c}}
+	w := newWriter(c, name, path, dfs.Creation{})
+	w.appending = true
 	c.addWriters(1)
 	if err := c.retry(w.append); err != nil {
 		w.unregister()
@@ -160,12 +159,7 @@ func (c *cluster) checksum(path string) (algorithm string, sum []byte, err error
 func (c *cluster) blockChecksum(block proto.Message) (answer proto.Message, err error) {
 	err = errors.New("no DataNode has a block of it")
 	for _, node := range parts(block, "locs") {
-		id := part(node, "id")
-		host := field(id, "ipAddr").String()
-		if c.byName {
-			host = field(id, "hostName").String()
-		}
-		addr := net.JoinHostPort(host, fmt.Sprint(field(id, "xferPort").Uint()))
+		addr := c.dataAddr(node)
 		if answer, err = c.blockChecksumAt(addr, block); err == nil {
 			return answer, nil
 		}
@@ -195,18 +189,9 @@ func (c *cluster) blockChecksumAt(addr string, block proto.Message) (proto.Messa
 	if _, err := conn.Write(protowire.AppendBytes(bytes.Clone(checksumOp), request)); err != nil {
 		return nil, err
 	}
-	in := bufio.NewReader(conn)
-	size, err := binary.ReadUvarint(in)
-	if err != nil || size > maxResponse {
-		return nil, errors.Join(errMalformed, err)
-	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(in, text); err != nil {
-		return nil, err
-	}
 	answer := message("BlockOpResponse")
-	if err := proto.Unmarshal(text, answer); err != nil {
-		return nil, fmt.Errorf("%w: %w", errMalformed, err)
+	if err := readMessage(bufio.NewReader(conn), answer); err != nil {
+		return nil, err
 	}
 	if field(answer, "status").Enum() != 0 {
 		return nil, fmt.Errorf("it refuses: %s", field(answer, "message").String())

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"testing"
+	"testing/synctest"
 )
 
 // TestAppend: appended bytes are in blocks of their own, also if a DataNode fails. A writer that gives up keeps the file as
@@ -22,11 +23,12 @@ func TestAppend(t *testing.T) {
 		"no failure":       {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, kept: block + 5},
 		"node fails":       {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 400 << 10, from: 3}, size: block + 5, kept: block + 5, left: 1},
 		"nothing appended": {hdfs: &fakeHDFS{nodes: 3}},
-		"aborted":          {hdfs: &fakeHDFS{nodes: 3}, size: 5, abort: true, left: 1},
-		"aborted later":    {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, abort: true, kept: block, left: 1},
+		"aborted":          {hdfs: &fakeHDFS{nodes: 3}, size: packetSize, abort: true, left: 1},
+		"aborted later":    {hdfs: &fakeHDFS{nodes: 3}, size: block + packetSize, abort: true, kept: block, left: 1},
+		"aborted early":    {hdfs: &fakeHDFS{nodes: 3}, size: block + 5, abort: true, kept: block},
 		"aborted at once":  {hdfs: &fakeHDFS{nodes: 3}, abort: true},
 	} {
-		t.Run(what, func(t *testing.T) {
+		inBubble(t, what, func(t *testing.T) {
 			h := c.hdfs
 			h.isFile = true
 			f, _ := newFakeHDFS(t, h, Conf{"dfs.blocksize": "600k"})
@@ -52,6 +54,7 @@ func TestAppend(t *testing.T) {
 				t.Fatal(err)
 			}
 			end := w.Close
+			synctest.Wait() // until the full packets are sent
 			if c.abort {
 				end = w.Abort
 			}

@@ -55,6 +55,7 @@ type dataConn struct {
 
 const (
 	dataBuffer  = 256 << 10
+	ackBuffer   = 4 << 10
 	maxPacket   = 16 << 20 // as in Hadoop
 	maxResponse = 64 << 10
 )
@@ -83,6 +84,16 @@ func (c *dataConn) extend() error {
 	return c.Conn.SetReadDeadline(now.Add(c.timeout))
 }
 
+// dataAddr returns the address at which this process dials a DataNode.
+func (c *cluster) dataAddr(node proto.Message) string {
+	id := part(node, "id")
+	host := field(id, "ipAddr").String()
+	if c.byName {
+		host = field(id, "hostName").String()
+	}
+	return net.JoinHostPort(host, fmt.Sprint(field(id, "xferPort").Uint()))
+}
+
 var (
 	readOp  = []byte{0, 28, 0x51}
 	writeOp = []byte{0, 28, 0x50}
@@ -105,12 +116,12 @@ func (c *dataConn) Write(p []byte) (int, error) {
 
 // request authenticates the connection for its first request, and expects the response.
 func (c *dataConn) request(p []byte) error {
-	kind := ""
+	kind, buffer := "", dataBuffer
 	switch {
 	case bytes.HasPrefix(p, readOp):
 		kind, c.next = "OpReadBlock", func() error { return c.response(c.packet) }
 	case bytes.HasPrefix(p, writeOp):
-		kind, c.next = "OpWriteBlock", func() error { return c.response(nil) }
+		kind, c.next, buffer = "OpWriteBlock", func() error { return c.response(nil) }, ackBuffer
 	default:
 		return fmt.Errorf("the client library sends an unknown request % x", p[:min(len(p), len(readOp))])
 	}
@@ -122,7 +133,7 @@ func (c *dataConn) request(p []byte) error {
 	if err != nil {
 		return err
 	}
-	c.requested, c.Conn, c.in = true, secured, bufio.NewReaderSize(secured, dataBuffer)
+	c.requested, c.Conn, c.in = true, secured, bufio.NewReaderSize(secured, buffer)
 	return nil
 }
 
@@ -305,6 +316,7 @@ type link struct {
 	conn   *dataConn
 	addr   string  // of the last dial
 	failed []error // dial errors since the last call of failures
+	ended  bool    // see end
 }
 
 func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -317,6 +329,10 @@ func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		err = fmt.Errorf("DataNode %s: %w", addr, err)
 		l.failed = append(l.failed, err)
 		return nil, err
+	}
+	if l.ended {
+		raw.Close()
+		return nil, net.ErrClosed
 	}
 	l.conn = newDataConn(raw, addr, l.cluster.fs.options.Timeout, l.cluster.secureData)
 	return l.conn, nil
@@ -355,4 +371,12 @@ func (l *link) close() {
 		l.conn.Close()
 		l.conn = nil
 	}
+}
+
+// end closes the connection, and all later ones.
+func (l *link) end() {
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.close()
 }

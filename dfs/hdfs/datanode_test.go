@@ -29,7 +29,7 @@ func response(t testing.TB, kind protoreflect.EnumNumber, chunk uint32) []byte {
 	return append(protowire.AppendVarint(nil, uint64(len(body))), body...)
 }
 
-func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
+func inPacket(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
 	t.Helper()
 	var sums []byte
 	for rest := data; len(rest) > 0 && table != nil; rest = rest[min(chunk, len(rest)):] {
@@ -68,11 +68,11 @@ func TestPacketsAreVerified(t *testing.T) {
 	data := bytes.Repeat([]byte("quern"), 30_000)
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	for kind, table := range map[protoreflect.EnumNumber]*crc32.Table{0: nil, 1: crc32.IEEETable, 2: castagnoli} {
-		good := append(response(t, kind, 512), packet(t, data[:65_536], 512, table)...)
-		all := append(bytes.Clone(good), packet(t, data, 512, table)...)
-		all = append(all, packet(t, nil, 512, table)...)
-		first := append(response(t, 0, 512), packet(t, data[:65_536], 512, nil)...)
-		plain := append(append(bytes.Clone(first), packet(t, data, 512, nil)...), packet(t, nil, 512, nil)...)
+		good := append(response(t, kind, 512), inPacket(t, data[:65_536], 512, table)...)
+		all := append(bytes.Clone(good), inPacket(t, data, 512, table)...)
+		all = append(all, inPacket(t, nil, 512, table)...)
+		first := append(response(t, 0, 512), inPacket(t, data[:65_536], 512, nil)...)
+		plain := append(append(bytes.Clone(first), inPacket(t, data, 512, nil)...), inPacket(t, nil, 512, nil)...)
 		got, err := readThrough(all)
 		if !bytes.Equal(got, plain) || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("checksum %d: %d of %d bytes, %v", kind, len(got), len(plain), err)
@@ -105,7 +105,7 @@ func TestLongPacket(t *testing.T) {
 
 // FuzzPackets checks that reading any bytes of a DataNode takes bounded memory and ends.
 func FuzzPackets(f *testing.F) {
-	good := append(response(f, 2, 512), packet(f, []byte("some data"), 512, crc32.MakeTable(crc32.Castagnoli))...)
+	good := append(response(f, 2, 512), inPacket(f, []byte("some data"), 512, crc32.MakeTable(crc32.Castagnoli))...)
 	f.Add(good)
 	f.Add(good[:20])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff})

@@ -32,9 +32,14 @@
 //   - Handshakes and protection of secured servers lie below the library, which knows nothing of
 //     them: namesasl.go, tokenlogin.go, datasasl.go and package sasl. The library's own read wrong counts of
 //     bytes, sent requests without protection, and believed unsigned messages.
+//   - A file is written by a goroutine behind a queue: the caller goes on while packets
+//     get checksums and are sent, and while a block ends and the next one begins. The
+//     library's writer copies each byte twice more, and waits in each of its steps.
 //   - If a block's DataNodes fail during the write, the block is abandoned and
 //     written to others, if at most 32 MiB of it were written. Otherwise the writer
 //     fails and the attempt must be retried.
+//   - An open file being written has at most 37 MiB of packets: those that are kept of
+//     a block, 4 MiB in the queue, and two more.
 //
 // # Limits
 //

@@ -28,6 +28,8 @@ type fakeHDFS struct {
 	fails   string            // address of a DataNode that fails once it has room bytes of a block
 	room    int               // 0: it fails at the end of the block
 	from    int               // number of the first block for which it fails
+	silent  bool              // it closes the connection instead of reporting the failure
+	stalled chan struct{}     // no DataNode receives packets until it is closed; nil: they do
 	answers map[string][]bool // results of calls, before true
 
 	mu       sync.Mutex
@@ -45,7 +47,7 @@ type fakeHDFS struct {
 }
 
 // newFakeHDFS makes an FS of hdfs://nn with a fake NameNode.
-func newFakeHDFS(t *testing.T, h *fakeHDFS, conf Conf) (*FS, *cluster) {
+func newFakeHDFS(t testing.TB, h *fakeHDFS, conf Conf) (*FS, *cluster) {
 	h.lengths, h.data, h.existing = make(map[uint64]uint64), make(map[uint64][]byte), make(map[string]bool)
 	f := New(Options{Conf: conf, User: "u", Dial: h.dial})
 	c, err := f.connectTo("nn")
@@ -231,6 +233,9 @@ func (h *fakeHDFS) receive(addr string, in *bufio.Reader, out io.Writer) error {
 	if _, err := out.Write(protowire.AppendBytes(nil, body)); err != nil {
 		return err
 	}
+	if h.stalled != nil {
+		<-h.stalled
+	}
 	for {
 		seqno, data, last, err := readPacket(in)
 		if err != nil {
@@ -241,6 +246,9 @@ func (h *fakeHDFS) receive(addr string, in *bufio.Reader, out io.Writer) error {
 		bad := slices.Index(pipeline, h.fails)
 		failed := bad >= 0 && int(id) >= h.from && (last || h.room > 0 && len(h.data[id]) > h.room)
 		h.mu.Unlock()
+		if failed && h.silent {
+			return nil
+		}
 		ack := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), protowire.EncodeZigZag(seqno))
 		for i := range pipeline {
 			status := uint64(0)

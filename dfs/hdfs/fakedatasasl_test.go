@@ -64,7 +64,7 @@ func (h *securedHDFS) serveData(addr string, conn io.ReadWriter) {
 	}
 	for at := from; ; at += 64 << 10 {
 		piece := data[min(at, len(data)):min(at+64<<10, len(data))]
-		if _, err := conn.Write(packet(h.t, piece, chunk, crc32.MakeTable(crc32.Castagnoli))); err != nil || len(piece) == 0 {
+		if _, err := conn.Write(inPacket(h.t, piece, chunk, crc32.MakeTable(crc32.Castagnoli))); err != nil || len(piece) == 0 {
 			return
 		}
 		h.mu.Lock()

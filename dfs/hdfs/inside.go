@@ -63,40 +63,6 @@ func readByID(r *client.FileReader, id uint64) {
 	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
 }
 
-// blockWriter writes one block.
-type blockWriter interface {
-	Write(p []byte) (int, error)
-	Close() error // waits until all replicas have the block
-}
-
-// newBlockWriter makes a block writer of the library.
-func newBlockWriter(name string, block proto.Message, size int64, byName bool, dial dialFunc) blockWriter {
-	field, ok := reflect.TypeFor[client.FileWriter]().FieldByName("blockWriter")
-	if !ok {
-		panic("hdfs: a FileWriter has no blockWriter")
-	}
-	w := reflect.New(field.Type.Elem())
-	set := func(name string, value any) { w.Elem().FieldByName(name).Set(reflect.ValueOf(value)) }
-	set("ClientName", name)
-	set("Block", block)
-	set("BlockSize", size)
-	set("UseDatanodeHostname", byName)
-	set("DialFunc", dial)
-	return w.Interface().(blockWriter)
-}
-
-// failedReplica returns the index of the replica that failed with a block writer's error.
-// It returns -1 if the index is not known.
-func failedReplica(err error) int {
-	v := reflect.ValueOf(err)
-	if v.Kind() == reflect.Struct {
-		if index := v.FieldByName("pipelineIndex"); index.IsValid() && index.CanInt() {
-			return int(index.Int())
-		}
-	}
-	return -1
-}
-
 // The library remembers failed DataNodes for the life of the process, and reads from them
 // only if there is no other.
 //

@@ -30,10 +30,6 @@ func TestInside(t *testing.T) {
 	if got := private(r, "name").Elem().String(); got != "/.reserved/.inodes/7" {
 		t.Errorf("the reader's name is %s", got)
 	}
-	newBlockWriter("name", message("LocatedBlock"), 1, false, (&link{}).dial)
-	if got := failedReplica(ackError{3}); got != 3 {
-		t.Errorf("failed replica %d, want 3", got)
-	}
 }
 
 // TestForgetFailures checks that only older failures are forgotten.
@@ -57,8 +53,3 @@ func TestForgetFailures(t *testing.T) {
 	}
 	delete(datanodeFailures, "new:1")
 }
-
-// ackError has the form of the library's error.
-type ackError struct{ pipelineIndex int }
-
-func (ackError) Error() string { return "" }

@@ -125,7 +125,7 @@ func TestWeakerServer(t *testing.T) {
 			w, err := f.Create("hdfs://nn/f")
 			if err == nil {
 				_, err = w.Write(make([]byte, 1<<20))
-				w.Abort()
+				err = errors.Join(err, w.Close())
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)

@@ -2,56 +2,31 @@ package hdfs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	client "github.com/colinmarc/hdfs/v2"
 
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
-const (
-	maxKept         = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
-	keptPiece       = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
-	maxRewritePause = 4 * time.Second  // longest pause before writing a block again
-	badNodeTime     = 10 * time.Minute // after a failed write, a DataNode gets no blocks for this time
-	flagReplicate   = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
-)
+const flagReplicate = 0x80 // flag: replicated, not erasure-coded, independent of the directory's policy
 
-// badNode is a DataNode with a failed write.
-type badNode struct {
-	node proto.Message
-	at   time.Time
+// writer writes a file. Write copies bytes into packets; the sender's goroutine sends them, and
+// waits for NameNode and DataNodes while the caller goes on. A failure is returned by the next
+// Write and by Close.
+type writer struct {
+	*sender
+	name    string // URL
+	packet  *packet
+	written int64 // bytes of the current block, sent or not
+	started bool  // the sender runs
+	closed  bool
 }
 
-// writer writes a file block by block. If a block's DataNodes fail, it abandons the block
-// and writes the kept bytes to others.
-type writer struct {
-	cluster   *cluster
-	name      string // URL
-	path      string
-	settings  dfs.Creation
-	mode      uint32
-	id        uint64
-	blockSize int64
-	appending bool // the file was there before
-	link      *link
-
-	block    proto.Message // LocatedBlock; nil: none yet
-	previous proto.Message // the previous block, an ExtendedBlock
-	out      blockWriter   // nil between blocks
-	written  int64         // bytes of the block
-	kept     int64         // bytes of the block in pieces; less than written if the block exceeds maxKept
-	pieces   [][]byte
-	err      error // the first one
-	closed   bool
+func newWriter(c *cluster, name, path string, settings dfs.Creation) *writer {
+	return &writer{sender: newSender(c, path, settings), name: name}
 }
 
 func (f *FS) Create(name string) (dfs.Writer, error) { return f.create(name, dfs.Creation{}) }
@@ -68,7 +43,8 @@ func (f *FS) create(name string, settings dfs.Creation) (dfs.Writer, error) {
 	if !c.claim(path) {
 		return nil, failure("create", name, fs.ErrExist)
 	}
-	w := &writer{cluster: c, name: name, path: path, settings: settings, mode: 0o666 & allowed, link: &link{cluster: c}}
+	w := newWriter(c, name, path, settings)
+	w.mode = 0o666 & allowed
 	c.addWriters(1)
 	if err := c.retry(w.create); err != nil {
 		w.unregister()
@@ -129,182 +105,42 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	if w.closed {
 		return 0, failure("write", w.name, fs.ErrClosed)
 	}
-	for n < len(p) && w.err == nil {
-		piece := p[n:]
-		if room := w.blockSize - w.written; int64(len(piece)) > room {
-			piece = piece[:room]
+	if w.hasEnded() {
+		return 0, failure("write", w.name, w.err)
+	}
+	for n < len(p) {
+		if w.packet == nil {
+			w.packet = w.newPacket()
 		}
-		if w.err = w.add(piece); w.err == nil {
-			n += len(piece)
+		rest := p[n:]
+		added := w.packet.add(rest[:min(int64(len(rest)), w.blockSize-w.written)])
+		n, w.written = n+added, w.written+int64(added)
+		if w.written == w.blockSize {
+			w.packet.endBlock, w.written = true, 0
 		}
-		if w.err == nil && w.written == w.blockSize {
-			w.err = w.finish()
+		if w.packet.endBlock || w.packet.size == packetSize {
+			if err := w.pass(); err != nil {
+				return n, failure("write", w.name, err)
+			}
 		}
 	}
-	return n, failure("write", w.name, w.err)
+	return n, nil
 }
 
-// add writes bytes of the current block.
-func (w *writer) add(p []byte) error {
-	if w.out == nil {
-		if err := w.begin(); err != nil {
-			return err
-		}
+// pass passes the packet to the sender. It waits while the queue is full.
+func (w *writer) pass() error {
+	if !w.started {
+		w.started = true
+		go w.run()
 	}
-	w.written += int64(len(p))
-	w.keep(p)
-	if _, err := w.out.Write(p); err != nil {
-		return w.rewriteBlock(err, false)
-	}
-	return nil
-}
-
-// keep copies bytes of the block, up to maxKept.
-func (w *writer) keep(p []byte) {
-	if w.written > maxKept {
-		return
-	}
-	for len(p) > 0 {
-		i, at := w.kept/keptPiece, w.kept%keptPiece
-		if i == int64(len(w.pieces)) {
-			w.pieces = append(w.pieces, make([]byte, keptPiece))
-		}
-		n := copy(w.pieces[i][at:], p)
-		w.kept, p = w.kept+int64(n), p[n:]
-	}
-}
-
-// writeKept writes the kept bytes.
-func (w *writer) writeKept() error {
-	for remaining, i := w.kept, 0; remaining > 0; i++ {
-		piece := w.pieces[i][:min(remaining, keptPiece)]
-		if _, err := w.out.Write(piece); err != nil {
-			return err
-		}
-		remaining -= int64(len(piece))
-	}
-	return nil
-}
-
-// finish waits until the block's replicas have it.
-func (w *writer) finish() error {
-	if w.out == nil {
+	p := w.packet
+	w.packet = nil
+	select {
+	case w.queue <- p:
 		return nil
+	case <-w.ended:
+		return w.err
 	}
-	if err := w.out.Close(); err != nil {
-		if err := w.rewriteBlock(err, true); err != nil {
-			return err
-		}
-	}
-	w.previous = part(w.block, "b")
-	w.previous.ProtoReflect().Set(w.previous.ProtoReflect().Descriptor().Fields().ByName("numBytes"), value(uint64(w.written)))
-	w.out, w.written, w.kept = nil, 0, 0
-	w.link.close()
-	return nil
-}
-
-// begin requests a block, preferably on DataNodes that have not failed.
-func (w *writer) begin() error {
-	request := func(exclude []proto.Message) (proto.Message, error) {
-		resp := message("AddBlockResponse")
-		var previous any
-		if w.previous != nil {
-			previous = w.previous
-		}
-		err := w.cluster.call("addBlock", message("AddBlockRequest", "src", w.path, "clientName", w.cluster.name,
-			"previous", previous, "excludeNodes", exclude, "fileId", w.id), resp)
-		if err != nil {
-			return nil, err
-		}
-		return part(resp, "block"), nil
-	}
-	exclude := w.cluster.excluded()
-	block, err := request(exclude)
-	if err != nil && len(exclude) > 0 {
-		block, err = request(nil)
-	}
-	if err != nil {
-		return err
-	}
-	w.block = block
-	w.out = newBlockWriter(w.cluster.name, block, w.blockSize, w.cluster.byName, w.link.dial)
-	return nil
-}
-
-// rewriteBlock abandons the block and writes its kept bytes to other DataNodes. If whole is set,
-// it also completes the block.
-func (w *writer) rewriteBlock(cause error, whole bool) error {
-	if errors.Is(cause, sasl.ErrWeaker) || errors.Is(cause, ErrUnsupported) {
-		return cause // other DataNodes have the same configuration
-	}
-	for pause := 50 * time.Millisecond; pause < maxRewritePause; pause *= 2 {
-		if err := w.cluster.fs.wait(pause); err != nil {
-			return errors.Join(cause, err)
-		}
-		w.markBad(cause)
-		w.link.close()
-		_ = w.out.Close() // it has failed; this ends its goroutines
-		w.out = nil
-		if w.kept < w.written {
-			return fmt.Errorf("cannot write a block again after %d bytes, at most %d are kept: %w", w.written, maxKept, cause)
-		}
-		if err := w.abandon(); err != nil {
-			return errors.Join(cause, err)
-		}
-		if err := w.begin(); err != nil {
-			return errors.Join(cause, err)
-		}
-		err := w.writeKept()
-		if err == nil && whole {
-			err = w.out.Close()
-		}
-		if err == nil {
-			return nil
-		}
-		cause = err
-	}
-	return cause
-}
-
-func (w *writer) abandon() error {
-	return w.cluster.call("abandonBlock", message("AbandonBlockRequest", "b", part(w.block, "b"), "src", w.path,
-		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
-}
-
-// markBad marks the failed DataNode as bad. If the error does not tell which one failed, it
-// is the first one: the writer's connection goes there.
-func (w *writer) markBad(cause error) {
-	nodes := parts(w.block, "locs")
-	if len(nodes) == 0 {
-		return
-	}
-	which := max(failedReplica(cause), 0)
-	if failed := w.link.failedNode(); failed != "" {
-		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.nodeAddr(n) == failed }), 0)
-	}
-	node := nodes[min(which, len(nodes)-1)]
-	w.cluster.mu.Lock()
-	defer w.cluster.mu.Unlock()
-	w.cluster.badNodes[w.cluster.nodeAddr(node)] = badNode{node, time.Now()}
-}
-
-// nodeAddr returns a DataNode's address as it appears in responses of other DataNodes.
-func (c *cluster) nodeAddr(node proto.Message) string {
-	id := part(node, "id")
-	return fmt.Sprintf("%s:%d", field(id, "ipAddr").String(), field(id, "xferPort").Uint())
-}
-
-func (c *cluster) excluded() (nodes []proto.Message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for addr, bad := range c.badNodes {
-		if time.Since(bad.at) > badNodeTime {
-			delete(c.badNodes, addr)
-			continue
-		}
-		nodes = append(nodes, bad.node)
-	}
-	return nodes
 }
 
 // Close returns when the file is complete: every block has the replicas that HDFS requires.
@@ -314,56 +150,28 @@ func (w *writer) Close() error {
 	}
 	w.closed = true
 	defer w.unregister()
-	if w.err == nil {
-		w.err = w.finish()
-	}
-	if w.err == nil {
-		w.err = w.complete()
+	err := w.flush()
+	if err == nil {
+		err = w.complete()
 	} else {
 		w.discard()
 	}
-	return failure("close", w.name, w.err)
+	return failure("close", w.name, err)
 }
 
-func (w *writer) complete() error {
-	var last any
-	if w.previous != nil {
-		last = w.previous
-	}
-	began := time.Now()
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		resp := message("CompleteResponse")
-		err := w.cluster.call("complete", message("CompleteRequest", "src", w.path, "clientName", w.cluster.name,
-			"last", last, "fileId", w.id), resp)
-		if err != nil || field(resp, "result").Bool() {
-			return err
-		}
-		if time.Since(began) > w.cluster.fs.options.RetryFor {
-			return errors.New("too few DataNodes confirmed the last block")
-		}
-		if err := w.cluster.fs.wait(pause); err != nil {
+// flush waits until the DataNodes have all blocks.
+func (w *writer) flush() error {
+	if w.packet != nil {
+		if err := w.pass(); err != nil {
 			return err
 		}
 	}
-}
-
-// discard removes an unfinished file, or closes it without the block that was being appended.
-func (w *writer) discard() error {
-	w.link.close()
-	unfinished := w.out != nil || w.written > 0
-	if w.out != nil {
-		_ = w.out.Close()
-		w.out = nil
+	if !w.started {
+		return nil
 	}
-	if w.appending {
-		var err error
-		if unfinished {
-			err = w.abandon()
-		}
-		return errors.Join(err, w.complete())
-	}
-	_, err := w.cluster.remove(w.path, false)
-	return err
+	close(w.queue)
+	<-w.ended
+	return w.err
 }
 
 // Abort removes the file: no reader can have used it. See Append for one that was there before.
@@ -373,5 +181,10 @@ func (w *writer) Abort() error {
 	}
 	w.closed = true
 	defer w.unregister()
+	close(w.aborted)
+	w.link.end()
+	if w.started {
+		<-w.ended
+	}
 	return failure("abort", w.name, w.discard())
 }
