@@ -19,9 +19,11 @@ func customerDistribution(db *database) *mapreduce.Flow {
 		func(_ int64, _ struct{}, orders int64) (int64, int64) { return orders, 1 })
 
 	distribution := table.Group(table.Rows(counts), mapreduce.Sum)
-	answer := table.Order(distribution, func(orders, customers int64) (mapreduce.Pair[mapreduce.Desc[int64], mapreduce.Desc[int64]], string) {
-		return mapreduce.PairOf(mapreduce.Descending(customers), mapreduce.Descending(orders)), table.Line(orders, customers)
+	type rank = mapreduce.Pair[mapreduce.Desc[int64], mapreduce.Desc[int64]]
+	ranked := table.Project(distribution, func(orders, customers int64) (rank, struct{}) {
+		return mapreduce.PairOf(mapreduce.Descending(customers), mapreduce.Descending(orders)), struct{}{}
 	})
+	answer := table.Order(ranked, func(r rank, _ struct{}) string { return table.Line(r.B.V, r.A.V) })
 	return &mapreduce.Flow{Name: "tpch-13", Jobs: []*mapreduce.Job{
 		table.Job("counts", counts), table.Job("distribution", distribution), table.Job("answer", answer),
 	}}

@@ -53,6 +53,6 @@ func pricingSummary(db *database) *mapreduce.Flow {
 			return mapreduce.PairOf(r.String(lReturnflag), r.String(lLinestatus)), pricingOf(r)
 		})
 	summary := table.Group(shipped, pricing.add)
-	answer := table.Order(summary, func(s status, p pricing) (status, string) { return s, table.Line(s.A, s.B, p.columns()) })
+	answer := table.Order(table.Rows(summary), func(s status, p pricing) string { return table.Line(s.A, s.B, p.columns()) })
 	return &mapreduce.Flow{Name: "tpch-1", Jobs: []*mapreduce.Job{table.Job("summary", summary), table.Job("answer", answer)}}
 }

@@ -23,33 +23,31 @@ func (a *account) Fields(f *mapreduce.Fields) {
 // returnedItems is query 10: the twenty customers with the most revenue lost to returned items,
 // from the orders of a quarter.
 func returnedItems(db *database) *mapreduce.Flow {
-	type loss = mapreduce.Pair[account, int64]
+	type loss = mapreduce.Pair[*table.Row, int64] // a customer's row, with the revenue
 	first, after := table.Day("1993-10-01"), table.Day("1994-01-01")
 
-	nation := table.NewSide("nation", db.nation, func(r *table.Row) (int64, string) { return r.Int(nNationkey), r.String(nName) })
-	quarter := table.Scan(db.orders.Where(func(r *table.Row) bool { return r.Date(oOrderdate).Within(first, after) }),
-		func(r *table.Row) (int64, int64) { return r.Int(oOrderkey), r.Int(oCustkey) })
-	returned := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.String(lReturnflag) == "R" }),
-		func(r *table.Row) (int64, int64) { return r.Int(lOrderkey), revenue(r) })
-	orders := table.JoinGroup(quarter, returned, table.Add,
-		func(_ int64, customer, revenue int64) (int64, int64) { return customer, revenue })
+	ofQuarter := db.orders.Where(func(r *table.Row) bool { return r.Date(oOrderdate).Within(first, after) })
+	orders := mapreduce.MapOnly(table.Scan(ofQuarter, func(r *table.Row) (int64, int64) { return r.Int(oOrderkey), r.Int(oCustkey) }))
+	losses := table.Group(table.Lookup(byColumn(db.lineitem, lOrderkey), table.Rows(orders), func(r *table.Row, customer int64, emit func(int64, int64)) {
+		if r.String(lReturnflag) == "R" {
+			emit(customer, revenue(r))
+		}
+	}), table.Add)
 
-	accounts := table.Scan(db.customer.Where(func(r *table.Row) bool { return nation.Has(r, r.Int(cNationkey)) }),
-		func(r *table.Row) (int64, account) {
-			return r.Int(cCustkey), account{Name: r.String(cName), Nation: nation.Of(r, r.Int(cNationkey)), Address: r.String(cAddress),
-				Phone: r.String(cPhone), Comment: r.String(cComment), Balance: r.Decimal(cAcctbal)}
-		})
-	losses := table.JoinGroup(accounts, table.Rows(orders), table.Add,
-		func(customer int64, a account, revenue int64) (int64, loss) {
-			return customer, mapreduce.PairOf(a, revenue)
-		})
-
-	answer := table.Top(20, losses, func(customer int64, l loss) (mapreduce.Pair[mapreduce.Desc[int64], int64], string) {
-		a, revenue := l.A, l.B
-		return mapreduce.PairOf(mapreduce.Descending(revenue), customer), table.Line(customer, a.Name, table.Fixed(revenue, 4),
-			table.Fixed(a.Balance, 2), a.Nation, a.Address, a.Phone, a.Comment)
+	nation := table.Scan(db.nation, func(r *table.Row) (int64, string) { return r.Int(nNationkey), r.String(nName) })
+	customers := table.Lookup(byColumn(db.customer, cCustkey), table.Rows(losses), func(r *table.Row, revenue int64, emit func(int64, loss)) {
+		emit(r.Int(cNationkey), mapreduce.PairOf(r, revenue))
+	})
+	type rank = mapreduce.Pair[mapreduce.Desc[int64], int64]
+	ranked := table.Lookup(customers, nation, func(l loss, nation string, emit func(rank, account)) {
+		r := l.A
+		emit(mapreduce.PairOf(mapreduce.Descending(l.B), r.Int(cCustkey)), account{Name: r.String(cName), Nation: nation,
+			Address: r.String(cAddress), Phone: r.String(cPhone), Comment: r.String(cComment), Balance: r.Decimal(cAcctbal)})
+	})
+	answer := table.Top(20, ranked, func(r rank, a account) string {
+		return table.Line(r.B, a.Name, table.Fixed(r.A.V, 4), table.Fixed(a.Balance, 2), a.Nation, a.Address, a.Phone, a.Comment)
 	})
 	return &mapreduce.Flow{Name: "tpch-10", Jobs: []*mapreduce.Job{
-		table.Job("orders", orders), table.Job("losses", losses, nation), table.Job("answer", answer),
+		table.Job("orders", orders), table.Job("losses", losses), table.Job("answer", answer),
 	}}
 }

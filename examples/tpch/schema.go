@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/examples/tpch/table"
+	"github.com/quernmr/quern/mapreduce"
 )
 
 // database has the tables that the queries read.
@@ -42,6 +43,11 @@ const (
 
 	sSuppkey, sNationkey = 0, 3
 )
+
+// byColumn reads a table for table.Lookup, with a number as the key.
+func byColumn(t *table.Table, column int) *mapreduce.Pairs[int64, *table.Row] {
+	return table.Scan(t, func(r *table.Row) (int64, *table.Row) { return r.Int(column), r })
+}
 
 // revenue returns the discounted price of a lineitem, in ten-thousandths.
 func revenue(r *table.Row) int64 {

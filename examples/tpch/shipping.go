@@ -25,19 +25,24 @@ func shippingPriority(db *database) *mapreduce.Flow {
 
 	builders := table.Scan(db.customer.Where(func(r *table.Row) bool { return r.String(cMktsegment) == "BUILDING" }),
 		func(r *table.Row) (int64, struct{}) { return r.Int(cCustkey), struct{}{} })
-	before := table.Scan(db.orders.Where(func(r *table.Row) bool { return r.Date(oOrderdate) < day }),
-		func(r *table.Row) (int64, order) {
-			return r.Int(oCustkey), order{Day: r.Date(oOrderdate), Key: r.Int(oOrderkey), Priority: r.Int(oShippriority)}
-		})
-	orders := table.Join(builders, before, func(_ int64, _ struct{}, o order) (int64, order) { return o.Key, o })
+	before := db.orders.Where(func(r *table.Row) bool { return r.Date(oOrderdate) < day })
+	orders := mapreduce.MapOnly(table.Lookup(byColumn(before, oCustkey), builders, func(r *table.Row, _ struct{}, emit func(int64, order)) {
+		o := order{Day: r.Date(oOrderdate), Key: r.Int(oOrderkey), Priority: r.Int(oShippriority)}
+		emit(o.Key, o)
+	}))
 
-	later := table.Scan(db.lineitem.Where(func(r *table.Row) bool { return r.Date(lShipdate) > day }),
-		func(r *table.Row) (int64, int64) { return r.Int(lOrderkey), revenue(r) })
-	unshipped := table.JoinGroup(table.Rows(orders), later, table.Add,
-		func(_ int64, o order, revenue int64) (order, int64) { return o, revenue })
+	unshipped := table.Group(table.Lookup(byColumn(db.lineitem, lOrderkey), table.Rows(orders), func(r *table.Row, o order, emit func(order, int64)) {
+		if r.Date(lShipdate) > day {
+			emit(o, revenue(r))
+		}
+	}), table.Add)
 
-	answer := table.Top(10, unshipped, func(o order, revenue int64) (mapreduce.Pair[mapreduce.Desc[int64], order], string) {
-		return mapreduce.PairOf(mapreduce.Descending(revenue), o), table.Line(o.Key, table.Fixed(revenue, 4), o.Day, o.Priority)
+	type rank = mapreduce.Pair[mapreduce.Desc[int64], order]
+	ranked := table.Project(unshipped, func(o order, revenue int64) (rank, struct{}) {
+		return mapreduce.PairOf(mapreduce.Descending(revenue), o), struct{}{}
+	})
+	answer := table.Top(10, ranked, func(r rank, _ struct{}) string {
+		return table.Line(r.B.Key, table.Fixed(r.A.V, 4), r.B.Day, r.B.Priority)
 	})
 	return &mapreduce.Flow{Name: "tpch-3", Jobs: []*mapreduce.Job{
 		table.Job("orders", orders), table.Job("unshipped", unshipped), table.Job("answer", answer),

@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// TestHDFS: answers are the same with tables and side tables in HDFS, and with a flow's
+// TestHDFS: answers are the same with tables and small sides in HDFS, and with a flow's
 // intermediate results there.
 func TestHDFS(t *testing.T) {
 	jars, err := minicluster.Fetch(t.Context())

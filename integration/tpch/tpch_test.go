@@ -177,13 +177,13 @@ func TestRefusedTables(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct{ line, want string }{
-		"side table, bad number":     {"2|CHINA|one|x|", `field 3, n_regionkey: "one"`},
-		"side table, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
+		"small side, bad number":     {"2|CHINA|one|x|", `field 3, n_regionkey: "one"`},
+		"small side, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeSmall(t)
 			divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n"+c.line+"\n")
-			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0, line 1: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
+			want := fmt.Sprintf(": read the small side of a BroadcastJoin: file://%s/nation/nation.2.tbl, offset 13, line 2: %s", dir, c.want)
 			checkRefused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
@@ -235,7 +235,7 @@ func TestRefusedAtSubmission(t *testing.T) {
 		}
 		checkRefused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
 	}
-	for _, table := range []string{"lineitem", "nation"} { // the latter is a side table
+	for _, table := range []string{"lineitem", "nation"} { // the latter is a small side
 		dir := writeSmall(t)
 		divide(t, dir, table, "")
 		write(t, filepath.Join(dir, table+".tbl"), peers.Small(30)[table])

@@ -20,33 +20,27 @@ func Line(columns ...any) string {
 	return b.String()
 }
 
-// Order writes the rows of a result as lines. row returns each line and its sort key. Lines with
-// equal keys are sorted as text. The part files, in order, are sorted.
-func Order[K, V, S any](r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
-	return ordered(byLine(r, row).TotalOrder(), -1)
+// Order writes rows as lines, sorted by key. The part files, in order, are sorted. Give each row another key: rows with
+// equal keys have no order.
+func Order[S, V any](rows *mapreduce.Pairs[S, V], line func(S, V) string) *mapreduce.Result[struct{}, string] {
+	return ordered(rows.TotalOrder(), -1, line)
 }
 
-// Top is Order, but writes only the first n lines, to the first part file.
-func Top[K, V, S any](n int, r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
-	return ordered(byLine(r, row).Partition(func(mapreduce.Pair[S, string], int) int { return 0 }), n)
+// Top is Order, but writes only the first n rows, to the first part file.
+func Top[S, V any](n int, rows *mapreduce.Pairs[S, V], line func(S, V) string) *mapreduce.Result[struct{}, string] {
+	return ordered(rows.Partition(func(S, int) int { return 0 }), n, line)
 }
 
-func byLine[K, V, S any](r *mapreduce.Result[K, V], row func(K, V) (S, string)) *mapreduce.Pairs[mapreduce.Pair[S, string], struct{}] {
-	return project(r, func(k K, v V) (mapreduce.Pair[S, string], struct{}) {
-		return mapreduce.PairOf(row(k, v)), struct{}{}
-	})
-}
-
-// ordered writes the first n lines of each partition, or all if n is negative.
-func ordered[S any](rows *mapreduce.Pairs[mapreduce.Pair[S, string], struct{}], n int) *mapreduce.Result[struct{}, string] {
-	return mapreduce.ReduceAll(rows, func(_ *mapreduce.Task, groups iter.Seq2[mapreduce.Pair[S, string], iter.Seq[struct{}]], emit func(struct{}, string)) error {
+// ordered writes the first n rows of each partition, or all if n is negative.
+func ordered[S, V any](rows *mapreduce.Pairs[S, V], n int, line func(S, V) string) *mapreduce.Result[struct{}, string] {
+	return mapreduce.ReduceAll(rows, func(_ *mapreduce.Task, groups iter.Seq2[S, iter.Seq[V]], emit func(struct{}, string)) error {
 		written := 0
-		for key, equal := range groups {
-			for range equal {
+		for key, values := range groups {
+			for v := range values {
 				if written == n {
 					return nil
 				}
-				emit(struct{}{}, key.B)
+				emit(struct{}{}, line(key, v))
 				written++
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"strings"
-	"time"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -16,26 +15,65 @@ type Row struct {
 	table *Table
 	task  *mapreduce.Task
 	line  string
-	ends  [maxColumns]int // of fields, in line
+	ends  [maxColumns + wordSize]int // of the first fields, in line; a word can add more than are asked for
+	found int                        // ends that are known
+	at    int                        // the rest of line, in which no end is known
 	err   error
 }
 
-// read splits a line into its fields.
+// read takes a line and counts its fields. Their ends are found when a column is asked for.
 func (r *Row) read(line string) {
-	r.line, r.err = line, nil
-	columns, at := len(r.table.columns), 0
-	for i := range columns {
-		n := strings.IndexByte(line[at:], '|')
-		if n < 0 {
-			r.fail("a line has %d fields that end with '|', want %d", i, columns)
-			return
+	r.line, r.found, r.at, r.err = line, 0, 0, nil
+	columns := len(r.table.columns)
+	switch fields := strings.Count(line, "|"); {
+	case fields < columns:
+		r.fail("a line has %d fields that end with '|', want %d", fields, columns)
+	case fields > columns || line[len(line)-1] != '|':
+		r.find(columns - 1)
+		r.fail("a line has more than %d fields: %.50q follows", columns, line[r.ends[columns-1]+1:])
+	}
+}
+
+// wordSize is the number of bytes that find compares at once.
+const wordSize = 8
+
+// end returns the end of a field. The last one ends with the line.
+func (r *Row) end(column int) int {
+	if column == len(r.table.columns)-1 {
+		return len(r.line) - 1
+	}
+	if column >= r.found {
+		r.find(column)
+	}
+	return r.ends[column]
+}
+
+// find finds the ends of the fields up to a column. The line has so many.
+func (r *Row) find(column int) {
+	const ones = 1 << 64 / 255 // 0x0101…
+	n := r.found
+	for ; n <= column; r.at += wordSize {
+		// A byte of differs is 0 where the line has '|'. Adding 0x7f to its lower bits sets the high bit of all others.
+		differs := word(r.line[r.at:]) ^ '|'*ones
+		hits := ^(differs&(0x7f*ones) + 0x7f*ones | differs) & (0x80 * ones)
+		for ; hits != 0; hits &= hits - 1 {
+			r.ends[n] = r.at + bits.TrailingZeros64(hits)/8
+			n++
 		}
-		r.ends[i] = at + n
-		at += n + 1
 	}
-	if at < len(line) {
-		r.fail("a line has more than %d fields: %.50q follows", columns, line[at:])
+	r.found = n
+}
+
+// word returns the first bytes of a text, in the order of increasing significance, with zeros after a shorter text.
+func word(s string) (w uint64) {
+	if len(s) >= wordSize { // compiled to one load
+		return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 	}
+	for i := range len(s) {
+		w |= uint64(s[i]) << (8 * i)
+	}
+	return w
 }
 
 func (r *Row) fail(format string, args ...any) {
@@ -51,10 +89,11 @@ func (r *Row) wrong(column int, want string) int64 {
 
 // String returns a field unchanged.
 func (r *Row) String(column int) string {
-	if column == 0 {
-		return r.line[:r.ends[0]]
+	start := 0
+	if column > 0 {
+		start = r.end(column-1) + 1
 	}
-	return r.line[r.ends[column-1]+1 : r.ends[column]]
+	return r.line[start:r.end(column)]
 }
 
 const (
@@ -75,13 +114,16 @@ func (r *Row) Int(column int) int64 {
 // Decimal parses a field as a decimal of up to two places, and returns hundredths.
 func (r *Row) Decimal(column int) int64 {
 	text, sign := signed(r.String(column))
-	whole, places, _ := strings.Cut(text, ".")
+	whole, places := text, "00"
+	if point := strings.LastIndexByte(text, '.'); point >= 0 {
+		whole, places = text[:point], text[point+1:]
+	}
 	n, ok := digits(whole)
 	hundredths, placesOK := digits(places)
-	if !ok || !placesOK || len(text) == 0 || len(whole) > maxWhole || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
+	switch {
+	case !ok || !placesOK || whole == "" || len(whole) > maxWhole || places == "" || len(places) > 2:
 		return r.wrong(column, "a decimal of up to two places")
-	}
-	if len(places) == 1 {
+	case len(places) == 1:
 		hundredths *= 10
 	}
 	return sign * (n*100 + hundredths)
@@ -159,8 +201,21 @@ func parseDate(s string) (Date, bool) {
 	if !yOK || !mOK || !dOK {
 		return 0, false
 	}
-	t := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // 31 February becomes a day in March
-	return Date(y*10000 + m*100 + d), t.Month() == time.Month(m) && t.Day() == int(d)
+	return Date(y*10000 + m*100 + d), 1 <= m && m <= 12 && 1 <= d && d <= daysIn(y, m)
+}
+
+// daysIn returns the number of days of a month.
+func daysIn(year, month int64) int64 {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
 }
 
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d/10000, d/100%100, d%100) }

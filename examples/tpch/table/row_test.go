@@ -1,9 +1,13 @@
 package table
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/internal/membound"
 )
@@ -90,6 +94,48 @@ func TestLines(t *testing.T) {
 		r.read(line)
 		if (r.err == nil) != (want == "") || r.err != nil && !strings.Contains(r.err.Error(), want) {
 			t.Errorf("%q: %v, want %q", line, r.err, want)
+		}
+	}
+}
+
+// TestFieldsAreSplit: a row has the fields of strings.Split, in whatever order they are asked for, or an error.
+func TestFieldsAreSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, maxColumns).Draw(t, "columns")
+		field := rapid.StringOfN(rapid.SampledFrom([]rune("ab}{\x00\u00fcü|")), 0, 20, -1)
+		line := strings.Join(rapid.SliceOfN(field, 0, maxColumns).Draw(t, "fields"), "|") + rapid.SampledFrom([]string{"|", "", "x"}).Draw(t, "end")
+		if rapid.Bool().Draw(t, "valid") {
+			line = strings.Repeat("|", max(n-strings.Count(line, "|"), 0)) + line
+			n = min(strings.Count(line, "|"), maxColumns)
+		}
+		r := &Row{table: New("t", make([]string, n)...)}
+		r.read(line)
+		fields := strings.Split(line, "|")
+		if valid := len(fields) == n+1 && fields[n] == ""; valid != (r.err == nil) {
+			t.Fatalf("%q with %d columns: %v", line, n, r.err)
+		}
+		if r.err != nil {
+			return
+		}
+		for _, column := range rapid.SliceOf(rapid.IntRange(0, n-1)).Draw(t, "asked") {
+			if got := r.String(column); got != fields[column] {
+				t.Fatalf("field %d of %q is %q, want %q", column, line, got, fields[column])
+			}
+		}
+	})
+}
+
+// TestDays: the days of a month are those of package time.
+func TestDays(t *testing.T) {
+	for _, y := range []int{0, 1, 4, 100, 400, 1900, 1995, 1996, 2000, 2100, 9999} {
+		for m := range 14 {
+			for d := range 33 {
+				day := time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC) // 31 February becomes a day in March
+				want := day.Month() == time.Month(m) && day.Day() == d
+				if got, ok := parseDate(fmt.Sprintf("%04d-%02d-%02d", y, m, d)); ok != want || ok && got != Date(y*10000+m*100+d) {
+					t.Errorf("%04d-%02d-%02d is %d (%v), want %v", y, m, d, got, ok, want)
+				}
+			}
 		}
 	}
 }

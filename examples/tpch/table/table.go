@@ -3,11 +3,10 @@
 //
 //   - [Scan] reads a table and projects each row to a key and a value.
 //     [Table.Where] filters the rows first.
-//   - [Side] is a small table for lookups, which every map holds in memory.
+//   - [Lookup] joins rows with a small side by key, in the maps: each worker keeps the small side in memory.
+//   - [LeftJoinGroup] joins two large sides by key, in the reduces.
 //   - [Group] folds the values of each key, also in the maps.
-//   - [Join] joins the rows of two sides by key. [JoinGroup] and [LeftJoinGroup] fold
-//     the right rows first and join only their sum.
-//   - [Rows] reads a result in the next job.
+//   - [Rows] and [Project] read a result in a later job.
 //   - [Order], [Top] and [Total] write the answer as lines of text.
 //
 // Sums are exact, because numbers are integers: hundredths for decimals of two places,
@@ -50,7 +49,8 @@ func (t *Table) Where(keep func(*Row) bool) *Table {
 	return &Table{path: t.path, columns: t.columns, keep: func(r *Row) bool { return before(r) && keep(r) }}
 }
 
-// Scan reads a table. Project returns the key and the value of each row.
+// Scan reads a table. Project returns the key and the value of each row. The value of a row for [Lookup] may be the row
+// itself, which is valid until the next one: then columns are converted only for rows that have a match.
 func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] {
 	return mapreduce.MapSplit(mapreduce.Lines(t.path), func(task *mapreduce.Task, lines iter.Seq[string], emit func(K, V)) error {
 		r := &Row{table: t, task: task}
@@ -68,7 +68,7 @@ func emitRow[K, V any](r *Row, line string, project func(*Row) (K, V), emit func
 	if r.read(line); r.err == nil && r.table.keep(r) {
 		k, v := project(r)
 		if r.err == nil {
-			emit(k, v)
+			emit(k, v) // a Lookup may ask for more columns, and set r.err
 		}
 	}
 	return r.err
@@ -76,10 +76,11 @@ func emitRow[K, V any](r *Row, line string, project func(*Row) (K, V), emit func
 
 // Rows reads the result of another job of the flow.
 func Rows[K, V any](r *mapreduce.Result[K, V]) *mapreduce.Pairs[K, V] {
-	return project(r, func(k K, v V) (K, V) { return k, v })
+	return Project(r, func(k K, v V) (K, V) { return k, v })
 }
 
-func project[K, V, KO, VO any](r *mapreduce.Result[K, V], f func(K, V) (KO, VO)) *mapreduce.Pairs[KO, VO] {
+// Project reads the result of another job of the flow. f returns the new key and value of each row.
+func Project[K, V, KO, VO any](r *mapreduce.Result[K, V], f func(K, V) (KO, VO)) *mapreduce.Pairs[KO, VO] {
 	return mapreduce.Map(mapreduce.From(r), func(_ *mapreduce.Task, row mapreduce.Pair[K, V], emit func(KO, VO)) error {
 		emit(f(row.A, row.B))
 		return nil

@@ -22,8 +22,8 @@ var shop = map[string]string{
 func customers() *Table { return New(Path("shop", "customer"), "id", "name", "city") }
 func sales() *Table     { return New(Path("shop/", "sale"), "customer", "price", "what") }
 
-func cities() *Side[int64, string] {
-	return NewSide("city", New(Path("shop", "city"), "id", "name"), func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
+func cities() *mapreduce.Pairs[int64, string] {
+	return Scan(New(Path("shop", "city"), "id", "name"), func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
 }
 
 func names() *mapreduce.Pairs[int64, string] {
@@ -33,8 +33,6 @@ func names() *mapreduce.Pairs[int64, string] {
 func prices(of *Table) *mapreduce.Pairs[int64, int64] {
 	return Scan(of, func(r *Row) (int64, int64) { return r.Int(0), r.Decimal(1) })
 }
-
-func named(id int64, name string, price int64) (string, int64) { return name, price }
 
 func checkRun(t *testing.T, want string, jobs ...*mapreduce.Job) {
 	t.Helper()
@@ -50,12 +48,25 @@ func TestWhere(t *testing.T) {
 	checkRun(t, "1\t1175\n3\t500\n9\t100\n", Job("j", Group(prices(pens), mapreduce.Sum)))
 }
 
-func TestSide(t *testing.T) {
-	city := cities()
-	inOslo := NewSide("in-oslo", New(Path("shop", "customer"), "id", "name", "city").Where(func(r *Row) bool { return city.Of(r, r.Int(2)) == "oslo" }),
-		func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
-	checkRun(t, "ann\t3\ncid\t1\n", Job("j", Group(Scan(sales().Where(func(r *Row) bool { return inOslo.Has(r, r.Int(0)) }),
-		func(r *Row) (string, int64) { return inOslo.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, inOslo))
+// TestLookup: lookups nest on both sides, and a row is its own value.
+func TestLookup(t *testing.T) {
+	byCity := Scan(customers(), func(r *Row) (int64, *Row) { return r.Int(2), r })
+	inOslo := Lookup(byCity, cities(), func(r *Row, city string, emit func(int64, string)) {
+		if city == "oslo" {
+			emit(r.Int(0), r.String(1))
+		}
+	})
+	byCustomer := Scan(sales(), func(r *Row) (int64, *Row) { return r.Int(0), r })
+	sold := Lookup(byCustomer, inOslo, func(_ *Row, name string, emit func(string, int64)) { emit(name, 1) })
+	checkRun(t, "ann\t3\ncid\t1\n", Job("j", Group(sold, mapreduce.Sum)))
+}
+
+// TestLookupOfResult: the small side is the result of another job.
+func TestLookupOfResult(t *testing.T) {
+	totals := Group(prices(sales()), mapreduce.Sum)
+	byID := Scan(customers(), func(r *Row) (int64, *Row) { return r.Int(0), r })
+	joined := mapreduce.MapOnly(Lookup(byID, Rows(totals), func(r *Row, total int64, emit func(string, int64)) { emit(r.String(1), total) }))
+	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\n", Job("joined", joined), Job("totals", totals))
 }
 
 // TestAdd: a sum is exact, or Add panics.
@@ -80,32 +91,37 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestJoins(t *testing.T) {
-	joined := Join(names(), prices(sales()), named)
-	checkRun(t, "ann|0.25\nann|1.75\nann|10.00\nbob|2.50\ncid|5.00\n", Job("joined", joined),
-		Job("answer", Order(joined, func(name string, price int64) (string, string) { return name, Line(name, Fixed(price, 2)) })))
-	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\n", Job("joined", JoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
-	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\ndot\t0\n", Job("joined", LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
+func TestLeftJoinGroup(t *testing.T) {
+	joined := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, func(_ int64, name string, price int64) (string, int64) { return name, price })
+	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\ndot\t0\n", Job("joined", joined))
 }
 
-func byPrice(name string, price int64) (mapreduce.Desc[int64], string) {
-	return mapreduce.Descending(price / 1000), Line(name, Fixed(price, 2))
+type byPrice = mapreduce.Pair[mapreduce.Desc[int64], string]
+
+// spent has the customers in the order of what they have paid.
+func spent() (total *mapreduce.Result[string, int64], ranked *mapreduce.Pairs[byPrice, struct{}]) {
+	total = LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, func(_ int64, name string, price int64) (string, int64) { return name, price })
+	return total, Project(total, func(name string, price int64) (byPrice, struct{}) {
+		return mapreduce.PairOf(mapreduce.Descending(price), name), struct{}{}
+	})
 }
 
-// TestOrder: rows with equal keys are sorted as text, and the part files, in order, are sorted.
+func priceLine(p byPrice, _ struct{}) string { return Line(p.B, Fixed(p.A.V, 2)) }
+
+// TestOrder: the part files, in order, are sorted.
 func TestOrder(t *testing.T) {
-	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
-	ordered := func() *mapreduce.Job { return Job("answer", Order(total, byPrice)) }
-	checkRun(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), ordered())
-	in3 := ordered()
-	in3.Reduces = 3
-	checkRun(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), in3)
+	for _, reduces := range []int{0, 3} {
+		total, ranked := spent()
+		answer := Job("answer", Order(ranked, priceLine))
+		answer.Reduces = reduces
+		checkRun(t, "ann|12.00\ncid|5.00\nbob|2.50\ndot|0.00\n", Job("total", total), answer)
+	}
 }
 
 func TestTop(t *testing.T) {
-	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
-	for n, want := range []string{"", "ann|12.00\n", "ann|12.00\nbob|2.50\n"} {
-		checkRun(t, want, Job("total", total), Job("answer", Top(n, total, byPrice)))
+	for n, want := range []string{"", "ann|12.00\n", "ann|12.00\ncid|5.00\n"} {
+		total, ranked := spent()
+		checkRun(t, want, Job("total", total), Job("answer", Top(n, ranked, priceLine)))
 	}
 }
 
