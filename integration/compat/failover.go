@@ -265,14 +265,15 @@ func (r *failoverRun) cancelled(ctx context.Context, token string) error {
 		return err
 	}
 	return r.server.withTokens(file, func() (err error) {
-		holder := hdfs.New(hdfs.Options{Conf: r.conf, RetryFor: time.Millisecond, FirstRetryFor: time.Millisecond})
-		defer holder.Close()
 		refusedNow := func() bool {
+			// A NameNode looks at a token only when a connection begins.
+			holder := hdfs.New(hdfs.Options{Conf: r.conf, RetryFor: time.Millisecond, FirstRetryFor: time.Millisecond})
+			defer holder.Close()
 			_, err = holder.Stat(r.cluster.URL() + "/home/in")
 			return err != nil && strings.Contains(err.Error(), "can't be found in cache")
 		}
 		if e := poll(ctx, nil, "the token's cancellation", refusedNow); e != nil {
-			return errors.Join(e, err)
+			return fmt.Errorf("%w, last answer: %v", e, err)
 		}
 		return nil
 	})

@@ -215,3 +215,66 @@ func (s *scripted) killed(t *testing.T) {
 	}
 	s.checkNoOutput(dfs.Join(s.platform.top, "none"))
 }
+
+// keepingCommand puts a file of its own beside the task's output, by Hadoop's command line. Partition 1 fails the first time.
+const keepingCommand = `cat > /dev/null
+cat d/data/list d/data/.hidden
+n=$mapreduce_task_partition
+if mkdir "$traces/$mapreduce_task_ismap-$n" && [ "$n" = 1 ]; then
+	echo lost | "$hadoop" fs -put - "$mapreduce_task_output_dir/lost-$n" && exit 3
+fi
+echo "$n" | "$hadoop" fs -put - "$mapreduce_task_output_dir/kept-$n"
+`
+
+// TestStreamingKeepsFiles: commands put files into their attempts' output directories in HDFS, and read a directory of
+// -files: one of HDFS, then a local one, which the client uploads. The files of attempts that succeed become part of the
+// output, and those of others do not.
+func TestStreamingKeepsFiles(t *testing.T) {
+	s := newScripted(t)
+	local := filepath.Join(s.dir, "tree")
+	for name, text := range map[string]string{"bin/keep.sh": keepingCommand, "data/list": "Ann\nBob\n", "data/.hidden": "Cid\n"} {
+		name = filepath.Join(local, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.command("hadoop", "fs", "-put", local, s.top+"/files/tree").Succeed()
+	traces := filepath.Join(s.dir, "traces")
+	if err := os.MkdirAll(traces, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		out, tree string
+		tasks     int
+		commands  []string
+	}{
+		{"maps", s.top + "/files/tree", 4, []string{"-mapper", "sh d/bin/keep.sh", "-reducer", "NONE"}},
+		{"reduces", local, 2, []string{"-numReduceTasks", "2", "-mapper", "cat", "-reducer", "sh d/bin/keep.sh"}},
+	} {
+		run := s.command("hadoop", append([]string{"jar", "hadoop-streaming.jar", "-files", c.tree + "#d", "-D", "mapreduce.map.speculative=false", "-D", "mapreduce.reduce.speculative=false",
+			"-cmdenv", "traces=" + traces, "-cmdenv", "hadoop=" + filepath.Join(programs(t), "hadoop"),
+			"-input", s.top + "/in", "-output", s.top + "/" + c.out}, c.commands...)...)
+		run.Succeed()
+		if !strings.Contains(run.Stderr.String(), "subprocess failed with code 3") {
+			t.Errorf("%s: no attempt has failed: %s", c.out, run.Stderr.String())
+		}
+		want := []string{"_SUCCESS"}
+		for n := range c.tasks {
+			want = append(want, fmt.Sprintf("kept-%d", n), fmt.Sprintf("part-%05d", n))
+		}
+		slices.Sort(want)
+		var got []string
+		infos, err := s.fs.List(dfs.Join(s.platform.top, c.out))
+		for _, info := range infos {
+			got = append(got, dfs.Base(info.Name))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q; %v", c.out, got, want, err)
+		}
+		text := s.command("hadoop", "fs", "-cat", s.top+"/"+c.out+"/[pk]*-*1").Succeed()
+		if want := "1\nAnn\t\nBob\t\nCid\t\n"; text != want {
+			t.Errorf("%s: files of partition 1: %q, want %q", c.out, text, want)
+		}
+	}
+	s.command("hadoop", "fs", "-rm", "-r", "-skipTrash", s.top+"/files/tree").Succeed() // its hidden file would count as left over
+}

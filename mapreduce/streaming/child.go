@@ -207,20 +207,37 @@ type brokenPipe struct{ error }
 
 func (b brokenPipe) Unwrap() error { return b.error }
 
-// line writes pieces of a line.
-func (in *input) line(pieces ...[]byte) error {
+// lines writes a line n times, given in pieces.
+func (in *input) lines(n int, pieces ...[]byte) error {
 	size := 1
 	for _, p := range pieces {
 		size += len(p)
 	}
-	if size <= in.w.Available() { // one write for all of a short line
-		line := in.w.AvailableBuffer()
-		for _, p := range pieces {
-			line = append(line, p...)
+	for n > 0 {
+		fit := min(n, in.w.Available()/size)
+		if fit == 0 {
+			fit = 1
+			if err := in.line(pieces...); err != nil {
+				return err
+			}
+		} else { // one write for all of short lines
+			lines := in.w.AvailableBuffer()
+			for _, p := range pieces {
+				lines = append(lines, p...)
+			}
+			lines = append(lines, '\n')
+			for len(lines) < fit*size {
+				lines = append(lines, lines[:min(len(lines), fit*size-len(lines))]...)
+			}
+			in.w.Write(lines) // only copies
 		}
-		in.w.Write(append(line, '\n')) // only copies
-		return nil
+		n -= fit
 	}
+	return nil
+}
+
+// line writes a line that does not fit into the buffer.
+func (in *input) line(pieces ...[]byte) error {
 	for _, p := range pieces {
 		if err := in.write(p); err != nil {
 			return err

@@ -15,6 +15,7 @@ const (
 	textInput     = "TextInputFormat"
 	keyValueInput = "KeyValueTextInputFormat"
 	nLineInput    = "NLineInputFormat"
+	combineInput  = "CombineTextInputFormat"
 	autoInput     = "AutoInputFormat"
 	streamInput   = "StreamInputFormat" // with an -inputreader
 	textOutput    = "TextOutputFormat"
@@ -43,7 +44,7 @@ var (
 		aliases: map[string]string{"ValueAggregatorReducer": aggregate}}
 	combiners = role{option: "-combiner", known: []string{identityReducer, aggregate}, command: true,
 		aliases: map[string]string{"ValueAggregatorCombiner": aggregate, "ValueAggregatorReducer": aggregate}}
-	inputFormats  = role{option: "-inputformat", known: []string{textInput, keyValueInput, nLineInput, sequenceInput, sequenceAsTextInput, autoInput}}
+	inputFormats  = role{option: "-inputformat", known: []string{textInput, keyValueInput, nLineInput, combineInput, sequenceInput, sequenceAsTextInput, autoInput}}
 	outputFormats = role{option: "-outputformat", known: []string{textOutput, sequenceOutput, nullOutput}}
 	partitioners  = role{option: "-partitioner", known: []string{hashPartitioner, keyFieldPartitioner}}
 	comparators   = role{option: "mapreduce.job.output.key.comparator.class", known: []string{keyFieldComparator}}

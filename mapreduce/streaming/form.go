@@ -170,17 +170,17 @@ func asTyped(class string) appender {
 	}
 }
 
-// feeder writes a record to a command.
-type feeder func(to *input, key, value []byte) error
+// feeder writes a record to a command, n times.
+type feeder func(to *input, key, value []byte, n int) error
 
 // newFeeder returns the feeder of a form. With ignoreKey a line has no key.
 func newFeeder(form string, of classes, separator string, ignoreKey bool) feeder {
 	between := []byte(separator)
 	if form == textForm && of == texts { // the most frequent one, without a copy
 		if ignoreKey {
-			return func(to *input, _, value []byte) error { return to.line(value) }
+			return func(to *input, _, value []byte, n int) error { return to.lines(n, value) }
 		}
-		return func(to *input, key, value []byte) error { return to.line(key, between, value) }
+		return func(to *input, key, value []byte, n int) error { return to.lines(n, key, between, value) }
 	}
 	putKey, putValue, end := fed(of.key), fed(of.value), []byte("\n")
 	switch form {
@@ -197,14 +197,18 @@ func newFeeder(form string, of classes, separator string, ignoreKey bool) feeder
 		}
 	}
 	var buf []byte
-	return func(to *input, key, value []byte) (err error) {
+	return func(to *input, key, value []byte, n int) (err error) {
 		if buf, err = putKey(buf[:0], key); err == nil {
 			buf, err = putValue(append(buf, between...), value)
 		}
 		if err != nil {
 			return fmt.Errorf("a record of %v as %s: %w", of, form, err)
 		}
-		return to.write(append(buf, end...))
+		buf = append(buf, end...)
+		for ; n > 0 && err == nil; n-- {
+			err = to.write(buf)
+		}
+		return err
 	}
 }
 

@@ -19,6 +19,8 @@ func TestRefused(t *testing.T) {
 		{"-mapper cat -reducer org.apache.hadoop.mapred.lib.LongSumReducer", []string{"-reducer org.apache.hadoop.mapred.lib.LongSumReducer", "IdentityReducer, aggregate"}},
 		{"-mapper cat -combiner org.apache.hadoop.mapred.lib.LongSumReducer", []string{"-combiner org.apache.hadoop.mapred.lib.LongSumReducer", "IdentityReducer, aggregate"}},
 		{"-mapper cat -inputformat DBInputFormat", []string{"-inputformat DBInputFormat", "TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"}},
+		{"-mapper cat -inputformat org.apache.hadoop.mapreduce.lib.input.CombineTextInputFormat", []string{"-inputformat org.apache.hadoop.mapreduce.lib.input.CombineTextInputFormat", "NLineInputFormat, CombineTextInputFormat"}},
+		{"-mapper cat -inputformat org.apache.hadoop.mapred.lib.CombineTextInputFormat -jobconf mapred.min.split.size.per.node=5", []string{"mapred.min.split.size.per.node=5", "split.maxsize"}},
 		{"-mapper cat -outputformat com.example.Mine", []string{"-outputformat com.example.Mine", "TextOutputFormat"}},
 		{"-mapper cat -partitioner com.example.Mine", []string{"-partitioner com.example.Mine", "HashPartitioner, KeyFieldBasedPartitioner"}},
 		{"-jobconf mapred.output.key.comparator.class=com.example.Mine -mapper cat", []string{"com.example.Mine", "KeyFieldBasedComparator"}},

@@ -31,6 +31,8 @@ const (
 	mapValueClass      = "mapreduce.map.output.value.class"
 	outKeyClass        = "mapreduce.job.output.key.class"
 	outValueClass      = "mapreduce.job.output.value.class"
+	perNode            = "mapreduce.input.fileinputformat.split.minsize.per.node"
+	perRack            = "mapreduce.input.fileinputformat.split.minsize.per.rack"
 	sortMemory         = "mapreduce.task.io.sort.mb"
 	truncateLimit      = "stream.jobconf.truncate.limit"
 	enoughProperty     = "stream.minRecWrittenToEnableSkip_"
@@ -109,6 +111,11 @@ func (c *compiled) properties() (map[string]string, error) {
 		switch current := property.CurrentName(name); current {
 		case nameProperty, comparatorClass, partitionerClass, partitionerOptions, comparatorOptions, keyFieldSeparator, mapDebug, reduceDebug, mapKeyClass, mapValueClass, outKeyClass, outValueClass:
 			ofStreaming[current] = value
+		case perNode, perRack:
+			if c.InputFormat == combineInput && value != "" && value != "0" {
+				return nil, fmt.Errorf("property %s=%s is refused: splits of %s have only a maximum, %s", name, value, combineInput, runtime.SplitMaxSize)
+			}
+			given[name] = value
 		default:
 			given[name] = value
 		}
@@ -230,7 +237,7 @@ func (c *compiled) checkPassed(of classes) error {
 	case of != c.mapped:
 		return fmt.Errorf("type mismatch in key from map: the mapper is the identity, so its keys and values are %v, but the job declares %v: give a -mapper, -inputformat %s, or set %s and %s",
 			of, c.mapped, keyValueInput, mapKeyClass, mapValueClass)
-	case !sortsAsBytes(of.key), of.key == longClass && c.InputFormat != "" && c.InputFormat != textInput && c.InputFormat != nLineInput:
+	case !sortsAsBytes(of.key), of.key == longClass && c.InputFormat != "" && c.InputFormat != textInput && c.InputFormat != nLineInput && c.InputFormat != combineInput:
 		return fmt.Errorf("keys of the class %s cannot be sorted: give a -mapper", of.key)
 	}
 	return nil
@@ -282,6 +289,8 @@ func (j *Job) inputs(dir string) ([]wire.InputPlan, error) {
 	switch j.InputFormat {
 	case nLineInput:
 		in.Format = "nlines"
+	case combineInput:
+		in.Format = runtime.FormatCombined
 	case sequenceInput, sequenceAsTextInput, streamInput:
 		in.Format = "pieces"
 	}

@@ -87,16 +87,17 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// TestInputLines: lines reach a command whole, also those that are longer than the buffer.
+// TestInputLines: lines reach a command whole, as often as they are written, also those that are longer than the buffer.
 func TestInputLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got, want bytes.Buffer
 		in := &input{w: bufio.NewWriterSize(&got, 16)}
 		for _, pieces := range rapid.SliceOf(rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 20), 1, 3)).Draw(t, "lines") {
-			if err := in.line(pieces...); err != nil {
+			n := rapid.IntRange(1, 20).Draw(t, "times")
+			if err := in.lines(n, pieces...); err != nil {
 				t.Fatal(err)
 			}
-			want.Write(append(bytes.Join(pieces, nil), '\n'))
+			want.Write(bytes.Repeat(append(bytes.Join(pieces, nil), '\n'), n))
 		}
 		if err := in.w.Flush(); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
 			t.Fatalf("%q, %v, want %q", got.Bytes(), err, want.Bytes())

@@ -131,7 +131,7 @@ func (c *compiled) feedSplit(from source, written *atomic.Int64, to *input) erro
 		if skipping {
 			return nil
 		}
-		err := feed(to, key, value)
+		err := feed(to, key, value, 1)
 		if broken := new(brokenPipe); errors.As(err, broken) && written.Load() >= int64(c.enough) {
 			skipping = true
 			return nil
@@ -219,17 +219,29 @@ func (c *compiled) reduceNothing(t *runtime.Task) error {
 // feedGroup writes sorted records to a command. With begun, in is at its first record.
 func (c *compiled) feedGroup(in runtime.Records, begun bool, to *input) error {
 	feed := newFeeder(c.forms.reduceIn, c.mapped, c.get("stream.reduce.input.field.separator", "\t"), false)
+	repeats := repeatsOf(in)
 	for begun || in.Next() {
 		begun = false
 		key, value, err := c.loaded(in.Key(), in.Value())
 		if err == nil {
-			err = feed(to, key, value)
+			err = feed(to, key, value, 1+repeats())
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return in.Err()
+}
+
+// repeatsOf returns the method of records that skips those that equal the current one, and returns their number.
+func repeatsOf(in runtime.Records) func() int {
+	if g, ok := in.(*grouped); ok {
+		in = g.Records
+	}
+	if r, ok := in.(interface{ Repeats() int }); ok {
+		return r.Repeats
+	}
+	return func() int { return 0 }
 }
 
 // combine runs the combiner over sorted records, and sorts what it writes: commands often write groups in another order.
