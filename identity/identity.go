@@ -35,7 +35,7 @@
 //
 //	    expired or not yet valid, or has a role that is not admitted.
 //		T2  Changed files are read again. If they are broken, the old ones stay in use,
-//		    and the error is logged.
+//		    and the error is logged. A start waits a second for the key of a new certificate.
 //		T3  A private key that other users can read is refused.
 //		T4  T1 holds while a connection lives: it ends within 5 s after its peer's certificate
 //		    has expired, is in the deny list, or has no authority any more. It also ends at
@@ -117,10 +117,23 @@ type stamp struct {
 	size     int64
 }
 
+// Times of Load while the certificate and its key are being replaced, one file after the other.
+const (
+	replaceWait  = time.Second
+	replacePause = 50 * time.Millisecond
+)
+
+// errOtherKey reports a certificate that is not of the key beside it.
+var errOtherKey = fmt.Errorf("%s is of another key than %s", CertFile, KeyFile)
+
 // Load reads a directory. Its certificate must have this role.
 func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	id := newIdentity(dir, log)
-	if err := id.read(); err != nil {
+	err := id.read()
+	for until := time.Now().Add(replaceWait); errors.Is(err, errOtherKey) && time.Now().Before(until); err = id.read() {
+		time.Sleep(replacePause) // both are being replaced
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w in %s: %w", ErrNoIdentity, dir, err)
 	}
 	if id.self.Role != role {
@@ -181,7 +194,11 @@ func (id *Identity) readPair() (tls.Certificate, error) {
 	if err := checkPrivate(key); err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.LoadX509KeyPair(filepath.Join(id.dir, CertFile), key)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(id.dir, CertFile), key)
+	if err != nil && strings.Contains(err.Error(), "does not match public key") { // package tls has no value for it
+		return pair, errOtherKey
+	}
+	return pair, err
 }
 
 func (id *Identity) stampFiles() (stamps [3]stamp, err error) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -143,7 +144,7 @@ func TestRefusedFiles(t *testing.T) {
 		"no certificate": {func(dir string) error { return os.Remove(filepath.Join(dir, CertFile)) }, "cert.pem"},
 		"another's key": {func(dir string) error {
 			return os.Rename(filepath.Join(issue(t, authority, Peer{TaskTracker, "tt2"}, now, now.Add(day)), KeyFile), filepath.Join(dir, KeyFile))
-		}, "private key does not match"},
+		}, "cert.pem is of another key than key.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := issue(t, authority, Peer{TaskTracker, "tt1"}, now, now.Add(day))
@@ -176,6 +177,39 @@ func TestRefusedFiles(t *testing.T) {
 		if _, err := id.GossipKey(); !errors.Is(err, ErrNoIdentity) || !strings.Contains(err.Error(), "gossip.key") {
 			t.Errorf("a broken gossip key: %v", err)
 		}
+	}
+}
+
+// TestLoadDuringReplacement: a process that starts while a certificate and its key are replaced waits for the second file.
+func TestLoadDuringReplacement(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second string
+		wait          time.Duration
+	}{
+		"the key first":         {KeyFile, CertFile, replaceWait / 2},
+		"the certificate first": {CertFile, KeyFile, replaceWait / 2},
+		"only the key":          {KeyFile, "", replaceWait},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			authority, alice, now := t.TempDir(), Peer{Client, "alice"}, time.Now()
+			dir, next := issue(t, authority, alice, now, now.Add(day)), issue(t, authority, alice, now, now.Add(day))
+			replace := func(file string) {
+				if err := os.Rename(filepath.Join(next, file), filepath.Join(dir, file)); err != nil {
+					t.Error(err)
+				}
+			}
+			replace(c.first)
+			if c.second != "" {
+				time.AfterFunc(c.wait, func() { replace(c.second) })
+			}
+			_, err := Load(dir, Client, nil)
+			if c.second != "" && err != nil || c.second == "" && !errors.Is(err, errOtherKey) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if waited := time.Since(now); waited < c.wait || waited > c.wait+replacePause {
+				t.Errorf("%s: waited %v, want %v", name, waited, c.wait)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -51,5 +53,41 @@ func TestConfined(t *testing.T) {
 	}
 	if _, ok := Confined(New(), "hdfs://nn/staging").(confined); ok {
 		t.Error("in another file system it is another FS")
+	}
+}
+
+// TestConfinedList: a directory below the root is listed as by the file system, but a link in it or in its place is refused
+// by its name, wherever it leads.
+func TestConfinedList(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	for _, name := range []string{"own/a/part-1", "own/a/part-0", "own/a/sub/file", "own/linked/part-0", "file"} {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := errors.Join(os.WriteFile(outside+"/secret", nil, 0o600), os.Symlink(outside, root+"/own/far"), os.Symlink("a", root+"/own/near"),
+		os.Symlink(outside+"/secret", root+"/own/linked/part-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Confined(New(), url(root))
+	for _, name := range []string{"/own/a", "/own/a/sub", ""} {
+		got, err := f.List(url(root + name))
+		want, err2 := New().List(url(root + name))
+		if err != nil || err2 != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v\nwant %v, %v", name, got, err, want, err2)
+		}
+	}
+	for name, link := range map[string]string{"/own/far": "/own/far", "/own/near": "/own/near", "/own/linked": "/own/linked/part-1"} {
+		if got, err := f.List(url(root + name)); err == nil || !strings.Contains(err.Error(), root+link+": it is a symbolic link") {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if _, err := f.List(url(root) + "/own/far/x"); err == nil {
+		t.Error("a directory behind a link was listed")
+	}
+	if _, err := f.List(url(root) + "/own/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
 	}
 }

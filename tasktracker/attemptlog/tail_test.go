@@ -59,3 +59,39 @@ func TestReportedError(t *testing.T) {
 		})
 	}
 }
+
+// TestWithOutput: the last lines of stdout and stderr are labelled, and both together keep the limits of one.
+func TestWithOutput(t *testing.T) {
+	lines := func(s string, n int) string { return strings.TrimSuffix(strings.Repeat(s+"\n", n), "\n") }
+	long := func(s string) string { return strings.Repeat(s, lastBytes) }
+	room := lastBytes - len(outputLabel) - len(errorsLabel)
+	for _, c := range []struct {
+		name, output, text string
+		first              bool
+		wantOutput, want   string
+	}{
+		{"none", "", "", false, "", ""},
+		{"only stderr", "", "e", false, "", "e"},
+		{"only stdout", "o", "", false, "o", ""},
+		{"both", "o", "e", false, "o", "e"},
+		{"many lines each", lines("o", 20), lines("e", 20), false, lines("o", 10), lines("e", 10)},
+		{"few lines of stdout", lines("o", 2), lines("e", 20), false, lines("o", 2), lines("e", 18)},
+		{"few lines of stderr", lines("o", 20), lines("e", 3), false, lines("o", 17), lines("e", 3)},
+		{"long lines", long("o"), long("e"), false, long("o")[:room-room/2], long("e")[:room/2]},
+		{"long stdout alone", long("o"), "", false, long("o")[len(outputLabel):], ""},
+		{"long stdout", long("o"), "e", false, long("o")[:room-1], "e"},
+		{"a crash", lines("o", 20), "panic: x\n" + lines("e", 19), true, lines("o", 10), "panic: x\n" + lines("e", 19)},
+		{"a long crash", long("o"), "panic: " + long("e"), true, long("o")[:room-room/2], "panic: " + long("e")[:room/2-len("panic: ")-len("…")] + "…"},
+	} {
+		want := c.want
+		switch {
+		case c.wantOutput != "" && c.want != "":
+			want = "last lines of standard output:\n" + c.wantOutput + "\nlast lines of standard error:\n" + c.want
+		case c.wantOutput != "":
+			want = "last lines of standard output:\n" + c.wantOutput
+		}
+		if got := WithOutput(c.output, c.text, c.first); got != want || len(got) > lastBytes {
+			t.Errorf("%s: got %d bytes\n%s\nwant %d\n%s", c.name, len(got), got, len(want), want)
+		}
+	}
+}

@@ -35,6 +35,9 @@ func (p *planner) submission(sub *wire.Submission, replaced []string) error {
 			return err
 		}
 	}
+	if step := sub.Program.Step; step != nil && step.Output != "" {
+		return p.laterOutput(step.Output)
+	}
 	return nil
 }
 

@@ -34,6 +34,32 @@ func (p *planner) output(url string) error {
 	if p.ofSession(parent) {
 		return nil
 	}
+	if err := p.permits(url, path, parent); err != nil {
+		return err
+	}
+	if !found {
+		if err := os.MkdirAll(parent, 0o777); err != nil {
+			return fmt.Errorf("output %s: %w", url, err)
+		}
+	}
+	return p.show(filepath.Dir(path), true)
+}
+
+// laterOutput refuses an output that a later job of a driver will have, before the driver's first job does its work.
+func (p *planner) laterOutput(url string) error {
+	path, err := local.Path(url)
+	if err != nil {
+		return nil
+	}
+	parent, _, err := p.resolve(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("output %s: %w", url, err)
+	}
+	return p.permits(url, path, parent)
+}
+
+// permits returns an error if no job may have an output at a path. Parent is the directory around it, without links.
+func (p *planner) permits(url, path, parent string) error {
 	if dir := p.hides(parent); dir != "" {
 		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
 	}
@@ -49,12 +75,7 @@ func (p *planner) output(url string) error {
 	if file := p.hiddenFile(parent); file != "" {
 		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)
 	}
-	if !found {
-		if err := os.MkdirAll(parent, 0o777); err != nil {
-			return fmt.Errorf("output %s: %w", url, err)
-		}
-	}
-	return p.show(filepath.Dir(path), true)
+	return nil
 }
 
 // otherThan names a place where jobs may write an output of this name, for the error about a directory where they may not.

@@ -135,6 +135,19 @@ func TestPlanOutputs(t *testing.T) {
 		if _, err := planOf(&c, top, "", output); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("output %s: %v, want %q", output, err, want)
 		}
+		// A job of a driver that a later step follows, which has the output.
+		step := &wire.Step{Output: "file://" + top + output}
+		_, err := c.Plan(&Worker{Submission: &wire.Submission{Staging: "hdfs:///s/sub", Program: wire.Program{Step: step}}, Dir: top + "/run"})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("later output %s: %v, want %q", output, err, want)
+		}
+	}
+	later := &wire.Submission{Staging: "hdfs:///s/sub", Program: wire.Program{Step: &wire.Step{Output: "file://" + top + "/jobs/later/out"}}}
+	if _, err := c.Plan(&Worker{Submission: later, Dir: top + "/run"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(top + "/jobs/later"); err == nil {
+		t.Error("a job that does not write the output made the directory around it")
 	}
 	home := &planner{daemonHome: "/root", outputs: []string{"/tmp", "/var/tmp"}, temp: []string{"/tmp", "/var/tmp"}}
 	if got, want := home.otherThan("/root", "out"), "a directory in /tmp, such as /tmp/jobs/out"; got != want {
