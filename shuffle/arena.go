@@ -29,6 +29,40 @@ func (a *arena) free() {
 	}
 }
 
+// Memory keeps the memory of a [Collector] for the next one, which then causes no page faults.
+// One collector at a time may use it.
+type Memory struct{ kept arena }
+
+// take returns an arena. It has zeros, unless it was used before. m may be nil.
+func (m *Memory) take(size int64) (a arena, used bool, err error) {
+	if m != nil {
+		if a := m.kept; a.mem != nil && int64(len(a.mem)) == min(size, maxArena) {
+			m.kept = arena{}
+			return a, true, nil
+		}
+		m.Free()
+	}
+	a, err = newArena(size)
+	return a, false, err
+}
+
+// put takes the memory of an arena, which then has none. If m is nil, it frees the arena.
+func (m *Memory) put(a *arena) {
+	if m == nil {
+		a.free()
+	} else if a.mem != nil {
+		m.Free()
+		m.kept, a.mem = *a, nil
+	}
+}
+
+// Free returns the memory that is kept to the system. m may be nil.
+func (m *Memory) Free() {
+	if m != nil {
+		m.kept.free()
+	}
+}
+
 // viewAs converts memory to a slice of T, which must hold no pointers. The memory begins on
 // a page, so it is aligned for every T.
 func viewAs[T any](mem []byte) []T {

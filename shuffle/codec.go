@@ -58,10 +58,13 @@ func maxRecords(length int64) int64 {
 
 // pack replaces the open block by the codec's number and the packed block, if that is smaller.
 func (w *segmentWriter) pack() (packed bool) {
+	start := w.open + blockHeader
+	if w.chooser != nil {
+		w.codec = w.chooser.block(w.buf[start:])
+	}
 	if w.codec == nil {
 		return false
 	}
-	start := w.open + blockHeader
 	w.packed = w.codec.Pack(append(w.packed[:0], w.codec.number), w.buf[start:])
 	if len(w.packed) >= len(w.buf)-start {
 		return false

@@ -240,6 +240,11 @@ func TestCollectorAgainstStableSort(t *testing.T) {
 			cfg.Combine = combineSum
 			want = summed(recs)
 		}
+		if rapid.Bool().Draw(t, "kept") { // The memory has the records of another collector.
+			cfg.Kept = new(Memory)
+			defer cfg.Kept.Free()
+			collect(t, cfg, drawRecords(t, cfg.Partitions, combined))
+		}
 		cfg, out := collect(t, cfg, recs)
 		index := checkSegment(t, cfg.File, cfg.Partitions, want)
 		info, err := os.Stat(cfg.File)

@@ -52,3 +52,9 @@ func (r *countedRecords) Next() bool {
 	r.n++
 	return true
 }
+
+func (r *countedRecords) Repeats() int {
+	n := r.merge.Repeats()
+	r.n += int64(n)
+	return n
+}

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -35,12 +36,15 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 //
 //	/shuffle/<job>/<map>/<attempt>/<partition>
 //
-// by GET, with single ranges, and HEAD. The body has the partition's blocks. On a plain TCP
+// by GET, with single ranges, and HEAD, and batches of them, see the package comment. The body has the partition's blocks. On a plain TCP
 // connection, sendfile copies them from the file to the socket. The caller must authorize
 // requests before. Concurrent calls of resolve return the file of a map output;
 // fs.ErrNotExist becomes 404. served counts the bytes of partitions that were sent.
 func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error), served *meter.Count) http.Handler {
 	mux, indexes := http.NewServeMux(), newIndexCache()
+	mux.HandleFunc("GET "+pathPrefix+"{job}/"+batchPath, func(w http.ResponseWriter, r *http.Request) {
+		serveBatch(w, r, resolve, indexes, served)
+	})
 	mux.HandleFunc("GET "+pathPrefix+"{job}/{map}/{attempt}/{partition}", func(w http.ResponseWriter, r *http.Request) {
 		job, err := wire.ParseJobID(r.PathValue("job"))
 		m, errMap := parseNumber(r.PathValue("map"))
@@ -59,6 +63,37 @@ func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err erro
 		}
 	})
 	return mux
+}
+
+// serveBatch sends the answer to a batch. If a file cannot be read, the answer ends early.
+func serveBatch(w http.ResponseWriter, r *http.Request, resolve outputFiles, indexes *indexCache, served *meter.Count) {
+	job, err := wire.ParseJobID(r.PathValue("job"))
+	var b *Batch
+	if err == nil {
+		b, err = parseBatch(job, r.URL.Query())
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	s := batchSender{to: bufio.NewWriterSize(steadyWriter{w, http.NewResponseController(w)}, 64<<10), indexes: indexes}
+	err = s.send(b, resolve)
+	served.Add(s.sent)
+	if err != nil {
+		panic(http.ErrAbortHandler) // so that the client does not take the answer for complete
+	}
+}
+
+// steadyWriter gives the peer sendWait for each write.
+type steadyWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w steadyWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(sendWait)) // the error of a writer without deadlines does not matter
+	return w.ResponseWriter.Write(p)
 }
 
 // refuse sends an error as the whole response.

@@ -69,7 +69,7 @@ type grouping struct {
 }
 
 // add adds the current record of a merge, before it is written.
-func (g *grouping) add(m *Merger) {
+func (g *grouping) add(m *merge) {
 	head, size := m.heads[m.winner], int64(len(m.record))
 	if head != g.head || !bytes.Equal(g.last(), m.key) {
 		if g.largest.Keeps(g.bytes) {

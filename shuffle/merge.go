@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"io"
 	"math"
+	"math/bits"
+	"slices"
 )
 
 // source delivers a sorted run in blocks of whole records. It is a blockReader or a
@@ -33,6 +35,7 @@ type merge struct {
 	err     error
 
 	record, key, value []byte
+	repeats            int       // the next records equal the current one
 	big                []byte    // the current record, if it is large
 	parts              [2][]byte // of two large keys during a comparison
 }
@@ -51,21 +54,28 @@ type cursor struct {
 
 // newMerge starts a merge and moves every source to its first record.
 func newMerge(sources []source) *merge {
-	m := &merge{
-		cursors: make([]cursor, len(sources)),
-		heads:   make([]uint64, len(sources)),
-		losers:  make([]int32, max(len(sources), 1)),
-	}
+	m := &merge{}
+	m.reset(sources)
+	return m
+}
+
+// reset starts another merge with the memory of the last one.
+func (m *merge) reset(sources []source) {
+	n := len(sources)
+	m.cursors = slices.Grow(m.cursors[:0], n)[:n]
+	clear(m.cursors)
+	m.heads = slices.Grow(m.heads[:0], n)[:n]
+	m.losers = slices.Grow(m.losers[:0], max(n, 1))[:max(n, 1)]
+	m.winner, m.started, m.err, m.repeats = 0, false, nil, 0
 	for i, s := range sources {
 		m.cursors[i].src = s
 		if m.err = m.advance(int32(i)); m.err != nil {
-			return m
+			return
 		}
 	}
-	if len(sources) > 0 {
+	if n > 0 {
 		m.winner = m.play(1) // play may set m.err
 	}
-	return m
 }
 
 // empty reports whether there are no records. Call it before Next.
@@ -176,6 +186,10 @@ func badRecord(s source) error {
 
 // Next moves to the next record.
 func (m *merge) Next() bool {
+	if m.repeats > 0 {
+		m.repeats--
+		return true
+	}
 	if m.err != nil || len(m.cursors) == 0 {
 		return false
 	}
@@ -196,19 +210,31 @@ func (m *merge) Next() bool {
 		return m.loadWinner(c)
 	}
 	m.record, m.key, m.value = c.record, c.key, c.record[c.start+len(c.key):]
+	if n := len(c.record); len(c.rest) >= n {
+		m.repeats = repeated(c.record[:n+len(c.rest)], n) // rest follows the record in memory
+		c.rest = c.rest[m.repeats*n:]
+	}
 	return true
 }
 
-// replay finds the next winner after the last one has advanced.
+// replay finds the next winner after the last one has advanced. Which of two prefixes is less cannot be predicted, so it
+// selects without a branch.
 func (m *merge) replay() {
 	w := m.winner
 	head := m.heads[w]
 	for n := (int(w) + len(m.cursors)) / 2; n > 0; n /= 2 {
 		l := m.losers[n]
-		if other := m.heads[l]; other < head || other == head && m.lessTied(l, w) {
-			m.losers[n] = w
-			w, head = l, other
+		other := m.heads[l]
+		if other == head {
+			if m.lessTied(l, w) {
+				m.losers[n], w = w, l
+			}
+			continue
 		}
+		_, less := bits.Sub64(other, head, 0)
+		swap := int32(-less) & (l ^ w)
+		m.losers[n], w = l^swap, w^swap
+		head = min(head, other)
 	}
 	m.winner = w
 }
@@ -232,6 +258,13 @@ func (m *merge) Key() []byte { return m.key }
 
 // Value returns the current record's value, valid until the next call of Next.
 func (m *merge) Value() []byte { return m.value }
+
+// Repeats skips records that equal the current one, and returns their number. Equal records may still follow.
+func (m *merge) Repeats() int {
+	n := m.repeats
+	m.repeats = 0
+	return n
+}
 
 // Size returns the bytes of the current record as it is encoded.
 func (m *merge) Size() int { return len(m.record) }

@@ -152,7 +152,7 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 	groups := grouping{largest: largest, to: w}
 	for m.Next() {
 		if largest != nil {
-			groups.add(m)
+			groups.add(&m.merge)
 		}
 		if err := w.addEncoded(m.record); err != nil {
 			return wire.Segment{}, err

@@ -46,6 +46,8 @@ type remoteInput struct {
 	token  string
 	pace   func(ctx context.Context, n int) error // see FetchOptions
 	size   int64                                  // -1: not known yet
+	stream bool                                   // the answer to a batch: it has no ranges and no length
+	paused bool                                   // a stream has waited so long that the server may have closed it
 	info   partitionInfo                          // from the first response
 
 	body   io.ReadCloser
@@ -63,8 +65,7 @@ type partitionInfo struct{ records, digest string }
 // openRemote requests a segment's URL. A segment without a length extends to the end of the
 // content.
 func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, partitionInfo, error) {
-	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
-	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
+	in := newRemoteInput(ctx, s, o)
 	if s.Length > 0 {
 		in.size = s.Length
 	}
@@ -74,6 +75,11 @@ func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockRead
 	}
 	r.size = in.size
 	return r, in.info, nil
+}
+
+func newRemoteInput(ctx context.Context, s wire.Segment, o FetchOptions) *remoteInput {
+	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
+	return &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
 }
 
 func (r *remoteInput) readAt(p []byte, at int64) error {
@@ -123,7 +129,11 @@ func (r *remoteInput) wait(n int) error {
 	}
 	began := time.Now()
 	err := r.pace(r.ctx, n)
-	if err == nil && time.Since(began) > maxPaceWait {
+	switch long := time.Since(began) > maxPaceWait; {
+	case err != nil || !long:
+	case r.stream:
+		r.paused = true
+	default:
 		r.endRequest()
 	}
 	return err
@@ -194,6 +204,9 @@ func (r *remoteInput) checkResponse(response *http.Response, at int64) error {
 		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.errorText())
 	default:
 		return &refusedError{response.StatusCode, response.Status + ": " + r.errorText()}
+	}
+	if r.stream {
+		return nil
 	}
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
 		return fmt.Errorf("response of %d bytes from offset %d of %d", response.ContentLength, at, r.size)

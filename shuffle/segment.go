@@ -33,8 +33,9 @@ type segmentWriter struct {
 	current    Partition
 	onProgress func() // called with every write; may be nil
 	codec      *namedCodec
-	packed     []byte // buffer for a packed block
-	temporary  bool   // nothing compares the file with others: its partitions have no digests
+	chooser    *chooser // chooses codec; nil: it stays
+	packed     []byte   // buffer for a packed block
+	temporary  bool     // nothing compares the file with others: its partitions have no digests
 }
 
 // createSegment begins a segment file. It replaces a file of an earlier process. A worker creates its files by
@@ -69,20 +70,32 @@ func (w *segmentWriter) add(key, value []byte) error {
 	start := len(w.buf)
 	w.buf = w.buf[:start+size]
 	putRecord(w.buf[start:], key, value)
-	w.count(w.buf[start:])
+	w.count(w.buf[start:], 1)
 	return nil
 }
 
 // addEncoded appends an encoded record.
-func (w *segmentWriter) addEncoded(record []byte) error {
+func (w *segmentWriter) addEncoded(record []byte) error { return w.addRepeated(record, 1) }
+
+// addRepeated appends an encoded record n times.
+func (w *segmentWriter) addRepeated(record []byte, n int) error {
 	if len(record) > blockTarget {
-		return w.addLarge(record)
+		for range n {
+			if err := w.addLarge(record); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	if err := w.ensureRoom(len(record)); err != nil {
-		return err
+	w.count(record, n)
+	for n > 0 {
+		if err := w.ensureRoom(len(record)); err != nil {
+			return err
+		}
+		now := min(n, (w.open+blockHeader+blockTarget-len(w.buf))/len(record))
+		w.buf = appendRepeated(w.buf, record, now)
+		n -= now
 	}
-	w.buf = append(w.buf, record...)
-	w.count(record)
 	return nil
 }
 
@@ -133,7 +146,7 @@ func (w *segmentWriter) addBlock(payload []byte) error {
 		if !ok || end > len(payload) {
 			return errBadRecord
 		}
-		w.count(payload[:end])
+		w.count(payload[:end], 1)
 		payload = payload[end:]
 	}
 	return w.closeBlock()
@@ -141,10 +154,11 @@ func (w *segmentWriter) addBlock(payload []byte) error {
 
 var errBadRecord = errors.New("a block's records do not fill it")
 
-func (w *segmentWriter) count(record []byte) {
-	w.current.Records++
+// count counts a record n times.
+func (w *segmentWriter) count(record []byte, n int) {
+	w.current.Records += int64(n)
 	if !w.temporary {
-		w.current.Digest += xxhash.Sum64(record)
+		w.current.Digest += uint64(n) * xxhash.Sum64(record)
 	}
 }
 

@@ -63,6 +63,38 @@
 // Every CRC is CRC-32C. The header has its own CRC, so that a reader never uses a damaged
 // length. The highest bit of the length means that a [Codec] packed the block. Then the
 // payload is the codec's number, u8, and the packed records.
+//
+// # Batch
+//
+// Partitions of many maps may be so small that a request and a file for each would cost more
+// than their bytes. [FetchBatch] requests many partitions of many map outputs together:
+//
+//	GET /shuffle/<job>/batch?maps=3.1000,5.1001&partitions=3,7-9
+//
+// A map has its attempt after the point. Partitions ascend; a range has both ends. The answer
+// has a section for each map output, in the order of the request:
+//
+//	+----------+--------------------+-------------------------------------+------+--------+
+//	| state u8 | length of body u32 | CRC u32 of the 5 bytes and the body | body | blocks |
+//	+----------+--------------------+-------------------------------------+------+--------+
+//	0          1                    5                                     9
+//
+//	state  body
+//	0      the table: an entry for each requested partition that is not empty, ascending
+//	1      an error text: there is no such map output
+//	2      an error text: its index is damaged
+//	3      an error text: it cannot be read
+//	4      empty. The answer is full and ends here: request the other map outputs again
+//
+//	entry: partition uvarint, 2 × length + follows uvarint, records uvarint, digest u64
+//
+// The blocks of the entries with follows = 1 come after the table, back to back. An answer
+// has at most 8 MiB of blocks. Those of a partition above 1 MiB are not in it, nor those
+// beyond 8 MiB of one map output: they must be requested alone. If a file cannot be read, the
+// answer ends early.
+//
+// The receiver verifies each block and each partition's digest. Then it merges the map
+// outputs of each partition in memory and writes all runs into one segment file.
 package shuffle
 
 import (

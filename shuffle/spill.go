@@ -46,10 +46,12 @@ func (c *Collector) addSpill(name string) {
 	c.spills = append(c.spills, name)
 	c.stats.Spills++
 	c.used, c.firstEntry = 0, len(c.index)
+	c.repeats.reset()
 }
 
 // finish writes the segment file from the records in memory and the spilled runs.
 func (c *Collector) finish() (*segmentWriter, error) {
+	c.settle()
 	c.sorter.sort(c.index[c.firstEntry:])
 	if len(c.spills) == 0 {
 		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
@@ -125,14 +127,16 @@ func (c *Collector) writeMerged(w *segmentWriter, sources []source) error {
 	if m.err == nil && m.empty() {
 		return nil
 	}
-	if c.cfg.Combine != nil {
+	if c.combines() {
 		return c.combine(w, m)
 	}
-	for m.Next() {
+	n := 0
+	for ; m.Next(); n++ {
 		if err := w.addEncoded(m.record); err != nil {
 			return err
 		}
 	}
+	c.countKept(n)
 	return m.Err()
 }
 

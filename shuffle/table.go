@@ -18,13 +18,13 @@ import (
 // long as ten loads that do not wait for each other. A slot has the value and a key of up to 16
 // bytes, so most keys cost one miss. Longer keys have memory of their own.
 //
-// The slots double as the table grows. While they do, old and new slots and long keys together
-// stay within the bound. The batch is on the Go heap, at most 128 records or 64 KiB of values,
+// The slots double in place as the table grows: slots and long keys together stay within the bound.
+// The batch is on the Go heap, at most 128 records or 64 KiB of values,
 // and long keys of at most [batchKeys] bytes and one more.
 type Table[V any] struct {
 	memory  int64
-	slotMem arena
-	slots   []tableSlot[V] // their number is a power of two
+	slotMem arena          // for as many slots as the bound allows
+	slots   []tableSlot[V] // the first ones; their number is a power of two
 	shift   int            // from a hash to the number of a slot
 	n       int            // keys
 	limit   int            // number of keys at which the slots must double
@@ -58,6 +58,7 @@ const (
 	inlineKey = 16 // the longest key in a slot
 	longKind  = inlineKey + 2
 
+	leastSlots   = 4
 	firstSlots   = 1 << 10
 	batchRecords = 128
 	batchValues  = 64 << 10
@@ -72,17 +73,20 @@ func NewTable[V any](memory int64, batch int) (*Table[V], error) {
 		return nil, fmt.Errorf("new table: %w", err)
 	}
 	t := &Table[V]{memory: int64(len(keys.mem)), keys: keys}
-	slots := 4
+	slots, most := leastSlots, leastSlots
 	for slots < firstSlots && 4*int64(slots)*t.slotSize() < t.memory {
 		slots *= 2
 	}
-	if err := t.resize(slots); err != nil {
-		t.keys.free()
-		return nil, err
+	for 2*int64(most)*t.slotSize() <= t.memory {
+		most *= 2
 	}
+	if t.slotMem, err = newArena(int64(most) * t.slotSize()); err != nil {
+		t.keys.free()
+		return nil, fmt.Errorf("new table: %w", err)
+	}
+	t.use(slots)
 	var v V
-	most := max(batchValues/max(int(unsafe.Sizeof(v)), 1), 1)
-	t.batch = make([]batched[V], min(batch, batchRecords, most))
+	t.batch = make([]batched[V], min(batch, batchRecords, max(batchValues/max(int(unsafe.Sizeof(v)), 1), 1)))
 	return t, nil
 }
 
@@ -179,9 +183,10 @@ func (t *Table[V]) insert(s *tableSlot[V], r *batched[V]) bool {
 		return false
 	}
 	if t.n == t.limit {
-		if int64(end)+3*size > t.memory || t.grow() != nil {
+		if int64(end)+2*size > t.memory {
 			return false
 		}
+		t.grow()
 		s = t.find(r)
 	}
 	*s = tableSlot[V]{a: r.a, b: r.b, kind: min(r.length+1, longKind), offset: uint32(t.used), value: r.value}
@@ -194,39 +199,45 @@ func (t *Table[V]) insert(s *tableSlot[V], r *batched[V]) bool {
 	return true
 }
 
-// grow doubles the slots.
-func (t *Table[V]) grow() error {
-	old, slots := t.slotMem, t.slots
-	t.slotMem = arena{}
-	if err := t.resize(2 * len(slots)); err != nil {
-		t.slotMem = old
-		return err
-	}
-	mask := uint64(len(t.slots) - 1)
-	for k := range slots {
-		s := &slots[k]
+// grow doubles the slots. It moves keys from the last one to the first: the place of a key is then usually
+// beyond all that have not moved. Other keys wait until the end: those that the hash puts before their old
+// place even in twice as many slots, and those that find no place up to the last slot.
+func (t *Table[V]) grow() {
+	old := len(t.slots)
+	t.use(2 * old)
+	var waiting []tableSlot[V]
+	for k := old - 1; k >= 0; k-- {
+		s := t.slots[k]
 		if s.kind == 0 {
 			continue
 		}
-		i := mix(s.a^mixA, s.b^mixB) >> t.shift
-		for t.slots[i&mask].kind != 0 {
+		t.slots[k].kind = 0
+		i := t.home(&s)
+		for i >= k && i < len(t.slots) && t.slots[i].kind != 0 {
 			i++
 		}
-		t.slots[i&mask] = *s
+		if i < k || i == len(t.slots) {
+			waiting = append(waiting, s)
+		} else {
+			t.slots[i] = s
+		}
 	}
-	old.free()
-	return nil
+	for _, s := range waiting {
+		i := t.home(&s)
+		for t.slots[i].kind != 0 {
+			i = (i + 1) & (len(t.slots) - 1)
+		}
+		t.slots[i] = s
+	}
 }
 
-// resize makes n empty slots. They take physical memory only when they are used.
-func (t *Table[V]) resize(n int) error {
-	mem, err := newArena(int64(n) * t.slotSize())
-	if err != nil {
-		return fmt.Errorf("slots of a table: %w", err)
-	}
-	t.slotMem, t.slots = mem, viewAs[tableSlot[V]](mem.mem)[:n]
-	t.shift, t.limit = 64-bits.TrailingZeros(uint(n)), n/4*3
-	return nil
+// home returns the first slot that a key may have.
+func (t *Table[V]) home(s *tableSlot[V]) int { return int(mix(s.a^mixA, s.b^mixB) >> t.shift) }
+
+// use takes the first n slots, which take physical memory only when they are used.
+func (t *Table[V]) use(n int) {
+	t.slots = viewAs[tableSlot[V]](t.slotMem.mem)[:n]
+	t.shift, t.limit = 64-bits.TrailingZeros(uint(n)), n*13/16
 }
 
 // Pending returns the number of records in the batch.
@@ -281,8 +292,28 @@ func (t *Table[V]) batchKey(r *batched[V]) []byte {
 	return t.long[r.offset:][:r.length:r.length]
 }
 
-// shortWords returns a key of up to 16 bytes as two little-endian words, padded with zeros.
+// shortWords returns a key of up to 16 bytes as two little-endian words, padded with zeros. Lengths
+// of keys are hard to predict, so it has no branches for them: it loads 16 bytes, also beyond the key's
+// end, if these are in the same page of memory, and clears the others.
+//
+//go:norace
+//go:nocheckptr
 func shortWords(key []byte) (a, b uint64) {
+	n := len(key)
+	begin := unsafe.SliceData(key)
+	if n == 0 || uintptr(unsafe.Pointer(begin))%smallestPage > smallestPage-inlineKey {
+		return shortWordsWithin(key)
+	}
+	loaded := unsafe.Slice(begin, inlineKey)
+	a, b = binary.LittleEndian.Uint64(loaded), binary.LittleEndian.Uint64(loaded[8:])
+	return a & (1<<(8*n) - 1), b & (1<<(8*max(n-8, 0)) - 1)
+}
+
+// smallestPage divides the size of a page of memory on all systems.
+const smallestPage = 4096
+
+// shortWordsWithin is shortWords without loads beyond the key's end.
+func shortWordsWithin(key []byte) (a, b uint64) {
 	n := len(key)
 	switch {
 	case n > 8: // two loads that overlap

@@ -21,6 +21,7 @@ type disk struct {
 // file is a segment file if it has pieces, a report, or any other file.
 type file struct {
 	pieces  []piece
+	parts   map[int64][]piece // by offset: of a file of a batch, which has no other pieces
 	damaged bool
 	report  *wire.Report
 }
@@ -183,9 +184,17 @@ func (t *taskTracker) gather(c core.Command) {
 			return
 		}
 		t.later(t.fetchTime(c), func() { t.fetched(x, c) })
+	case core.FetchBatch:
+		x := &transfer{batch: true}
+		t.fetches[c.Fetch] = x
+		t.later(t.fetchTime(core.Fetch{Output: c.Outputs[0]}), func() { t.batchFetched(x, c) })
 	case core.CancelFetch:
 		if x := t.fetches[c.Fetch]; x != nil {
 			t.later(t.w.upTo(5*time.Millisecond), func() {
+				if x.batch {
+					t.endFetch(x, c.Fetch, core.BatchDone{Fetch: c.Fetch, Error: "cancelled"})
+					return
+				}
 				t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "cancelled"})
 			})
 		}
@@ -270,7 +279,7 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	if c.InPlace {
 		done.Segment.Offset = int64(c.Partition) * segmentLength
 	} else {
-		t.disk.files[c.File] = &file{pieces: f.read()}
+		t.disk.files[c.File] = &file{pieces: f.read(0)}
 	}
 	t.fetchDone(x, done)
 }
@@ -286,9 +295,12 @@ func (t *taskTracker) output(c core.Fetch) (string, *file) {
 	return "", nil
 }
 
-// read returns the content of a file, which differs if the file is damaged.
-func (f *file) read() []piece {
+// read returns the content of a segment of a file, which differs if the file is damaged.
+func (f *file) read(offset int64) []piece {
 	pieces := slices.Clone(f.pieces)
+	if f.parts != nil {
+		pieces = slices.Clone(f.parts[offset])
+	}
 	if f.damaged {
 		for i := range pieces {
 			pieces[i].digest ^= 1 << 63
@@ -297,12 +309,15 @@ func (f *file) read() []piece {
 	return pieces
 }
 
-func (t *taskTracker) fetchDone(x *transfer, ev core.FetchDone) {
+func (t *taskTracker) fetchDone(x *transfer, ev core.FetchDone) { t.endFetch(x, ev.Fetch, ev) }
+
+// endFetch ends a fetch or a batch with its event, unless it has ended.
+func (t *taskTracker) endFetch(x *transfer, fetch int, ev core.Event) {
 	if x.done {
 		return
 	}
 	x.done = true
-	delete(t.fetches, ev.Fetch)
+	delete(t.fetches, fetch)
 	t.step(ev)
 }
 
@@ -320,7 +335,7 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		case f == nil || f.damaged && t.w.sabotage != skipChecksums:
 			ev = core.MergeDone{Merge: c.Merge, Error: "bad checksum", Corrupt: &c.Runs[i]}
 		default:
-			out.pieces = append(out.pieces, f.read()...)
+			out.pieces = append(out.pieces, f.read(r.Offset)...)
 		}
 	}
 	if ev.Error == "" && !t.hasSpace(c.File) {

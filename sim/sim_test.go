@@ -132,7 +132,7 @@ func TestBadRecords(t *testing.T) {
 func TestMapFiles(t *testing.T) {
 	withoutRace(t)
 	again := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(150) {
 		r := Run(Options{Seed: seed, Calm: seed < 8, MapFiles: true, BadRecords: seed%4 == 3})
 		again += r.MapsAgain
 		if r.Violation != "" || r.Options.Calm && r.Outcomes[wire.Failed] > 0 {

@@ -61,7 +61,7 @@ func newLocalWork(p *process) localWork {
 }
 
 // transfer is a fetch or a merge under way.
-type transfer struct{ done bool }
+type transfer struct{ done, batch bool }
 
 func newTaskTracker(w *world, name string) *taskTracker {
 	t := &taskTracker{slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}, disk: newDisk()}

@@ -35,6 +35,9 @@ func (l *loop) do(c core.Command) {
 	case core.StartWorker:
 		l.startWorker(c)
 	case core.SendWorker:
+		if run, ok := c.Message.(*wire.Run); ok && run.Attempt.Task.Kind == wire.Map {
+			l.addNetwork(run)
+		}
 		l.workers.Send(c.Worker, c.Message)
 	case core.Limit:
 		l.workers.Limit(c)
@@ -50,6 +53,8 @@ func (l *loop) do(c core.Command) {
 		l.wait.Go(func() { l.event(l.readLog(c)) })
 	case core.Fetch:
 		l.gather.Fetch(l.ctx, c)
+	case core.FetchBatch:
+		l.gather.FetchBatch(l.ctx, c)
 	case core.Share:
 		l.gather.Share(c)
 	case core.CancelFetch:
@@ -72,6 +77,13 @@ func (l *loop) do(c core.Command) {
 			l.do(core.Remove{Path: dir})
 		}
 		l.forgetCredentials(c.Staging)
+	}
+}
+
+// addNetwork tells an attempt what is known of the network.
+func (l *loop) addNetwork(run *wire.Run) {
+	if run.Network = l.gather.Network(); run.Network != nil {
+		run.Network.Slots = l.cfg.MapSlots
 	}
 }
 

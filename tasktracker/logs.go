@@ -76,25 +76,27 @@ func (l *loop) sweepLogs(now time.Time) {
 	}
 }
 
-// readLog reads the log for the report of a failed attempt: its last lines or, if its
-// worker crashed, the crash message. After a timeout it is the goroutine of the job's code.
+// readLog reads the log for the report of a failed attempt: the last lines of stdout and stderr or, if its
+// worker crashed, the crash message instead of stderr. After a timeout it is the goroutine of the job's code.
 func (l *loop) readLog(c core.ReadLog) core.LogRead {
-	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files, c.Reported), Full: l.spaceGuard.FullDisk(c.NoSpace)}
+	ev := core.LogRead{Attempt: c.Attempt, Full: l.spaceGuard.FullDisk(c.NoSpace)}
 	if c.Position != "" {
 		ev.Record = runtime.ReadPosition(c.Position)
 	}
-	if c.Dumped {
-		if cause, text := attemptlog.FindCrash(c.Files); strings.HasPrefix(cause, attemptlog.Dump) {
-			ev.Text = text
-		}
-		return ev
+	cause, text := "", ""
+	if c.Dumped || c.Crashed {
+		cause, text = attemptlog.FindCrash(c.Files)
 	}
-	if !c.Crashed {
-		return ev
+	switch {
+	case c.Dumped && !strings.HasPrefix(cause, attemptlog.Dump):
+		text = ""
+	case c.Crashed && !c.Dumped:
+		ev.Limits, ev.Cause = l.cfg.limitsInForce(c.Limit), cause
 	}
-	ev.Limits = l.cfg.limitsInForce(c.Limit)
-	if cause, text := attemptlog.FindCrash(c.Files); cause != "" {
-		ev.Cause, ev.Text = cause, text
+	crash := text != ""
+	if !crash {
+		text = attemptlog.LastLines(c.Files, c.Reported)
 	}
+	ev.Text = attemptlog.WithOutput(attemptlog.LastLines([]string{c.Output}, ""), text, crash)
 	return ev
 }

@@ -126,7 +126,7 @@ func TestWorkerEnds(t *testing.T) {
 			}
 		}},
 		{"failed with a long log", doFailWithLongLog, "hoarse", func(t *testing.T, r *wire.Result) {
-			if want := strings.TrimSuffix(strings.Repeat("much ado about nothing\n", 20), "\n"); r.Log != want {
+			if want := "last lines of standard output:\none\ntwo\nlast lines of standard error:\n" + strings.TrimSuffix(strings.Repeat("much ado about nothing\n", 18), "\n"); r.Log != want {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},

@@ -59,7 +59,7 @@ const (
 	doHang            // hangs with a child
 	doIgnoreTERM      // hangs with a child, and both ignore SIGTERM
 	doEndOnTERM       // leaves a file beside its log when it gets SIGTERM
-	doFailWithLongLog // writes 10 MB on stderr, then fails
+	doFailWithLongLog // writes two lines on stdout and 10 MB on stderr, then fails
 	doSendMalformed   // writes a malformed message
 	doUseMemory       // uses more and more memory, half of it in a process outside the group
 	doFork            // starts processes, every other one outside the group
@@ -197,6 +197,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		conn.Send(&wire.CommitReady{}) // too late
 		os.Exit(0)
 	case doFailWithLongLog:
+		fmt.Print("one\ntwo\n")
 		os.Stderr.Write(bytes.Repeat([]byte("much ado about nothing\n"), 10<<20/23))
 		r.Error = "hoarse"
 	case doSendMalformed:

@@ -61,7 +61,7 @@ func (s *Submission) CheckLimits() error {
 		names = append(names, struct{ what, name string }{"job's name", j.Name})
 		values += len(j.Properties) + len(j.Files) + len(j.Outputs)
 		reduces += min(max(j.Reduces, 0), MaxTasks+1)
-		inputs += len(j.Inputs)
+		inputs += len(j.Inputs) + len(j.Results)
 		for k := range j.Inputs {
 			inputs += len(j.Inputs[k].Paths)
 		}

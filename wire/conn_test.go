@@ -104,8 +104,9 @@ func TestCountersMerge(t *testing.T) {
 }
 
 func TestInputJobs(t *testing.T) {
-	job := JobPlan{Inputs: []InputPlan{{From: 3}, {Paths: []string{"file:///x"}}, {From: 1}, {From: 3}, {From: 2}}}
-	if got, want := job.InputJobs(), []int{0, 1, 2}; !reflect.DeepEqual(got, want) {
+	job := JobPlan{Inputs: []InputPlan{{From: 3}, {Paths: []string{"file:///x"}}, {From: 1}, {From: 3}, {From: 2}},
+		Results: []SideResult{{"a", 5}, {"b", 1}}}
+	if got, want := job.InputJobs(), []int{0, 1, 2, 4}; !reflect.DeepEqual(got, want) {
 		t.Errorf("After() = %v, want %v", got, want)
 	}
 }

@@ -54,6 +54,10 @@ const (
 	BytesWritten = "BYTES_WRITTEN"
 
 	// In QuernCounters.
+	// MapOutputsPrefix begins the counters of maps by the codec that mapreduce.map.output.compress=auto has chosen:
+	// MAP_OUTPUTS_PLAIN, MAP_OUTPUTS_LZ4 and MAP_OUTPUTS_ZSTD.
+	MapOutputsPrefix = "MAP_OUTPUTS_"
+
 	HeapObjects    = "HEAP_OBJECTS_ALLOCATED"
 	GivenUpMaps    = "GIVEN_UP_MAPS"
 	GivenUpReduces = "GIVEN_UP_REDUCES"

@@ -9,8 +9,9 @@ const SessionLease = 24 * time.Hour
 // Step is one job of a program that drives jobs: a definition and the values of one run.
 type Step struct {
 	Definition string `msgpack:"Definition"`
-	Params     []byte `msgpack:"Params"` // JSON
-	Result     string `msgpack:"Result"` // URL of the directory for the result, unless the definition names an output
+	Params     []byte `msgpack:"Params"`           // JSON
+	Result     string `msgpack:"Result"`           // URL of the directory for the result, unless the definition names an output
+	Output     string `msgpack:"Output,omitempty"` // URL of the program's -output, which this step or a later one writes; empty: none
 }
 
 // Between a program that drives jobs and its client, which submits the jobs. Only one build of both

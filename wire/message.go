@@ -249,6 +249,14 @@ type (
 		GivenUpMaps []uint64  `msgpack:"GivenUpMaps,omitempty"` // as in Launch
 		Skip        *Skip     `msgpack:"Skip,omitempty"`        // as in Launch
 		Digest      []byte    `msgpack:"Digest,omitempty"`      // as in Launch
+		Network     *Network  `msgpack:"Network,omitempty"`     // for a map; nil: not known
+	}
+
+	// Network is what a task tracker knows of the network over which map output is fetched.
+	Network struct {
+		Rate   float64 `msgpack:"Rate"`   // bytes a second that all fetches of a task tracker get together
+		Remote float64 `msgpack:"Remote"` // fraction of the map output that other task trackers fetch; 0: not known
+		Slots  int     `msgpack:"Slots"`  // maps that the task tracker runs at a time
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
@@ -305,7 +313,7 @@ func (s AttemptState) Final() bool { return s >= AttemptSucceeded }
 type Result struct {
 	Error string `msgpack:"Error"` // empty: it succeeded
 	Fatal bool   `msgpack:"Fatal"` // a retry would fail too, as with missing input
-	Log   string `msgpack:"Log"`   // if it failed: last lines of its stderr
+	Log   string `msgpack:"Log"`   // if it failed: last lines of its stdout and stderr
 
 	// BadInput says that the input of this task alone is the cause of Fatal, such as a truncated
 	// file: other tasks may succeed.

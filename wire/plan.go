@@ -42,6 +42,24 @@ type JobPlan struct {
 
 	Properties map[string]string `msgpack:"Properties"` // effective values: from -D, else Job.Properties, else the default
 	Files      map[string]string `msgpack:"Files"`      // side files: name to URL; a name that ends with / is a directory, see runtime.IsDirectory
+
+	Results []SideResult `msgpack:"Results,omitempty"` // side files that earlier jobs of the flow write
+}
+
+// SideResult is the main output of an earlier job of the flow, as a side file.
+type SideResult struct {
+	Name string `msgpack:"Name"` // of the side file; none in JobPlan.Files
+	From int    `msgpack:"From"` // 1 + index in Plan.Jobs, as in InputPlan
+}
+
+// SideResult returns the From of a side file that is the result of a job; 0: there is none.
+func (j *JobPlan) SideResult(name string) (from int) {
+	for _, r := range j.Results {
+		if r.Name == name {
+			return r.From
+		}
+	}
+	return 0
 }
 
 // InputPlan describes one input of a job: paths, an earlier job of the flow, or splits without files.
@@ -55,12 +73,17 @@ type InputPlan struct {
 	Splits int `msgpack:"Splits,omitempty"` // number of splits, for "generated"
 }
 
-// InputJobs lists the jobs that write j's input, as indexes in Plan.Jobs: sorted, and each once.
+// InputJobs lists the jobs that write j's input and side files, as indexes in Plan.Jobs: sorted, and each once.
 func (j *JobPlan) InputJobs() []int {
 	var after []int
 	for _, in := range j.Inputs {
 		if in.From > 0 {
 			after = insertOnce(after, in.From-1)
+		}
+	}
+	for _, r := range j.Results {
+		if r.From > 0 {
+			after = insertOnce(after, r.From-1)
 		}
 	}
 	return after

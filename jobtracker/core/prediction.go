@@ -22,8 +22,10 @@ func (l *leader) predictionOf(j *job, all forecast.Forecast, now time.Duration) 
 	return p
 }
 
-// unpredicted says why the end of a job is not predicted.
+// unpredicted says why the end of a job is not predicted. A forecast is older than what the leader knows of the tasks: short
+// tasks may have run since.
 func (l *leader) unpredicted(j *job, all forecast.Forecast) string {
+	succeeded := j.outputs.chosen > 0 || j.facts.SettledTasks() > 0
 	switch o := all.Of(j.facts.N()); {
 	case j.facts.Stopping():
 		return ""
@@ -31,10 +33,14 @@ func (l *leader) unpredicted(j *job, all forecast.Forecast) string {
 		return "suspended"
 	case o == nil:
 		return "the forecast does not have it yet"
-	case j.workingTasks(mapPhase)+j.workingTasks(reducePhase) > 0:
+	case !succeeded && j.workingTasks(mapPhase)+j.workingTasks(reducePhase) > 0:
 		return "first tasks still running"
 	case o.Measured:
 		return "" // no slots, or a change of leader: WaitReason tells
+	case succeeded:
+		return "no forecast yet since its first tasks ended"
+	case !j.isUnstarted():
+		return "no task has succeeded yet"
 	}
 	return "no task has run yet"
 }

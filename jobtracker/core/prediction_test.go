@@ -1,10 +1,12 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -72,4 +74,48 @@ func judgeRanges(t *testing.T, mix, name string, seed uint64) (held, narrow, job
 		}
 	}
 	return held, narrow, jobs
+}
+
+// TestUnpredicted: until a job has a predicted end, a reason is given. It is true of the tasks, although the forecast is older.
+func TestUnpredicted(t *testing.T) {
+	p := newPaced(t, 1, wire.Scheduling{}, 1, 2, 1)
+	failures := 0
+	p.submit(&pacedJob{name: "n", maps: 2, reduces: 1, taskTime: [2]time.Duration{150 * time.Millisecond, 600 * time.Millisecond},
+		fails: func(*pacedTracker, wire.TaskID) bool { failures++; return failures <= 4 }}) // the third attempts wait
+	seen := make(map[string]bool)
+	var old forecast.Forecast // made before a task has run
+	var watch func()
+	watch = func() {
+		p.after(10*time.Millisecond, watch)
+		l := p.core.leader
+		if len(l.order) == 0 {
+			return
+		}
+		j := l.order[0]
+		if old == nil {
+			old = slices.Clone(l.recentForecast(p.now, 0))
+		}
+		s, ok := p.core.StatusAt(p.now, j.id)
+		if !ok || s.State.Ended() {
+			return
+		}
+		want := "no task has run yet"
+		switch {
+		case s.Maps.Done > 0:
+			want = "no forecast yet since its first tasks ended"
+		case s.Maps.Running > 0:
+			want = "first tasks still running"
+		case p.failed > 0:
+			want = "no task has succeeded yet"
+		}
+		seen[want] = true
+		if got := l.predictionOf(j, old, p.now).Unknown; got != want {
+			t.Errorf("at %v, with %d maps done, %d running and %d failed attempts: %q, want %q", p.now, s.Maps.Done, s.Maps.Running, p.failed, got, want)
+		}
+	}
+	p.after(0, watch)
+	p.run(1)
+	if len(seen) != 4 {
+		t.Errorf("only these reasons were wanted: %v", seen)
+	}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -38,7 +39,18 @@ func (c *Core) setAside(q *queue, reason string) {
 		j.unreachable[int(m)] = unreachable{j.outputs[int(m)].Attempt, reason}
 		c.sendUnreachable(j, int(m))
 	}
-	c.aside = append(c.aside, aside{j, q.host.addr, maps, c.now + c.cfg.RetryMax})
+	c.wait(aside{j, q.host.addr, maps, c.now + c.cfg.RetryMax})
+}
+
+// wait adds to Core.aside.
+func (c *Core) wait(x aside) {
+	i, _ := slices.BinarySearchFunc(c.aside, x.until, func(x aside, until time.Duration) int {
+		if x.until <= until {
+			return -1
+		}
+		return 1
+	})
+	c.aside = slices.Insert(c.aside, i, x)
 }
 
 // sendUnreachable reports a map of job.unreachable lost.
@@ -79,7 +91,7 @@ func (c *Core) bringBack() {
 
 // requeue queues a map that was set aside, unless no home wants it, or it is queued again.
 func (c *Core) requeue(j *job, m int) {
-	if m >= len(j.wants) || j.wants[m] == 0 || !j.inQueue.Add(m) {
+	if m >= len(j.wants) || j.wants[m] == 0 || j.inBatch.Has(m) || !j.inQueue.Add(m) {
 		return
 	}
 	from := c.host(j.outputs[m].Addr)

@@ -365,7 +365,8 @@ func (c *Core) workerDied(a *attempt, w *worker, ev WorkerExited) {
 		reported = a.result.Error
 	}
 	c.do(ReadLog{
-		Attempt: a.id, Reported: reported, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
+		Attempt: a.id, Reported: reported, Position: position, Crashed: crashed, Dumped: a.timedOut,
+		Output: path.Join(c.attemptLogs(a.id), "stdout"), Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))},
 		Limit:   a.limit(w),
 		NoSpace: c.mayBeFull(a),
 	})

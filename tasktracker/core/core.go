@@ -48,6 +48,14 @@
 // rest goes to any job, in the order of the shares. Without shares, all jobs are equal. Of the hosts of
 // a job, the one with the fewest running fetches comes first, so that slow hosts do not take all fetches.
 //
+// # Batches
+//
+// If a job has more maps than one merge reads, and the partitions of an output are small, one fetch takes many of
+// them: those of several outputs of a host, for all homes on a disk. It merges the outputs of each partition in
+// memory, so the file and the runs of a batch are few. Outputs of this tracker are copied in the same way, because a
+// file would be opened for each of their partitions otherwise. Other outputs are fetched partition by partition, or
+// used in place. So with few maps the order of equal keys does not depend on the order of arrival.
+//
 // # Local files
 //
 //	<disk>/jobs/<job>/<attempt>/          the attempt's directory
@@ -55,6 +63,7 @@
 //	<disk>/jobs/<job>/<attempt>/report    a wire.Report of that output, as a frame
 //	<disk>/jobs/<job>/<attempt>/work/     its working directory
 //	<disk>/jobs/<job>/home-<partition>/   fetched and merged runs
+//	<disk>/jobs/<job>/batches/<fetch>     runs of several homes, from one batch
 //	<dir>/logs/<job>/<attempt>/           its stdout and stderr
 //	<dir>/run/<worker>/                   a worker's directory outside of attempts
 //
@@ -255,6 +264,8 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.logRead(ev)
 	case FetchDone:
 		c.fetchDone(ev)
+	case BatchDone:
+		c.batchDone(ev)
 	case MergeDone:
 		c.mergeDone(ev)
 	case Exceeded:

@@ -91,6 +91,36 @@ type (
 		Hot        *wire.Hot     // the largest groups of equal keys, also those that are not hot
 	}
 
+	// BatchDone ends a [FetchBatch], see shuffle.Gathered.
+	BatchDone struct {
+		Fetch      int
+		Runs       []BatchRun
+		Failed     []BatchFailure
+		Large      []BatchPair // of outputs of this tracker: they are too large to be copied
+		Ended      int         // the first outputs, for which Runs, Failed and Large are complete
+		Error      string      // why Ended is less than all; empty: the answer was full
+		Stalled    bool        // the peer made no progress for too long
+		DiskFailed bool        // this tracker could not write the file; Ended is 0
+	}
+
+	// BatchRun is a run in a [BatchDone]: a partition of some outputs of the batch.
+	BatchRun struct {
+		Partition int
+		Outputs   []int32 // in FetchBatch.Outputs
+		Segment   wire.Segment
+		Hot       *wire.Hot
+	}
+
+	// BatchPair is a partition of an output in FetchBatch.Outputs; -1: all partitions of the batch.
+	BatchPair struct{ Output, Partition int }
+
+	// BatchFailure is why a partition was not fetched.
+	BatchFailure struct {
+		BatchPair
+		Error            string
+		Corrupt, Missing bool
+	}
+
 	// Exceeded reports that a worker exceeded its last [Limit].
 	Exceeded struct {
 		Worker int
@@ -149,6 +179,7 @@ func (FromWorker) event()      {}
 func (WorkerExited) event()    {}
 func (LogRead) event()         {}
 func (FetchDone) event()       {}
+func (BatchDone) event()       {}
 func (MergeDone) event()       {}
 func (Exceeded) event()        {}
 func (Recorded) event()        {}
@@ -228,15 +259,16 @@ type (
 		Dump   bool
 	}
 
-	// ReadLog reads the last lines of the last file that is not empty. If Crashed is set,
-	// it looks for a crash message first. If Dumped is set, it looks for the goroutines first.
+	// ReadLog reads the last lines of Output, and of the last of Files that is not empty. If Crashed is set,
+	// it looks in Files for a crash message first. If Dumped is set, it looks for the goroutines first.
 	ReadLog struct {
 		Attempt  wire.AttemptID
-		Files    []string
-		Reported string // error that the worker has reported, and perhaps written to its log; empty: none
-		Crashed  bool   // the worker ended like a crashed Go program
-		Dumped   bool   // the worker was to write its goroutines
-		Limit    Limit  // of the worker
+		Output   string   // stdout
+		Files    []string // stderr
+		Reported string   // error that the worker has reported, and perhaps written to its log; empty: none
+		Crashed  bool     // the worker ended like a crashed Go program
+		Dumped   bool     // the worker was to write its goroutines
+		Limit    Limit    // of the worker
 
 		Position string // file with the record that the attempt was in, see runtime.ReadPosition; empty: none
 
@@ -265,7 +297,18 @@ type (
 	// not use is free for all.
 	Share struct{ Shares []wire.JobShare }
 
-	// CancelFetch ends a Fetch soon.
+	// FetchBatch fetches partitions of map outputs of one tracker, merges the outputs of each partition, and
+	// writes the runs into File. The outputs are in the order of their maps.
+	FetchBatch struct {
+		Fetch      int
+		Job        wire.JobID
+		Outputs    []wire.MapOutput
+		Partitions []int
+		Local      []string // files of the outputs, if this tracker has them
+		File       string
+	}
+
+	// CancelFetch ends a Fetch or FetchBatch soon.
 	CancelFetch struct{ Fetch int }
 
 	// Merge merges runs into one file.
@@ -321,6 +364,7 @@ func (KillWorker) command()    {}
 func (StopWorker) command()    {}
 func (ReadLog) command()       {}
 func (Fetch) command()         {}
+func (FetchBatch) command()    {}
 func (Share) command()         {}
 func (CancelFetch) command()   {}
 func (Merge) command()         {}

@@ -57,6 +57,7 @@ type fetch struct {
 	queue     *queue   // nil: a lookup
 	source    *attempt // of a lookup
 	file      string
+	batch     *batch // nil: of one output
 }
 
 // requestOutput fetches an output for a home, if the leader has named one. The home neither holds nor
@@ -70,12 +71,15 @@ func (c *Core) requestOutput(h *home, m int) {
 	case o == nil || !o.named:
 	case o.GivenUp:
 		c.hold(h, o.MapOutput) // the map was given up: it has no records
-	case o.Tracker == c.cfg.Tracker:
+	case o.Tracker == c.cfg.Tracker && (!c.inBatches(h, &o.MapOutput) || c.outputHere(h.job, o.MapOutput) == nil):
 		c.lookUp(h, o.MapOutput)
 	default:
 		from := c.host(o.Addr)
 		from.tracker = o.Tracker
-		c.queue(from, h.job).add(h, m)
+		q := c.queue(from, h.job)
+		if q.add(h, m); len(q.waiting) == 0 { // a batch has it
+			c.endedQueues = append(c.endedQueues, q)
+		}
 	}
 }
 
@@ -90,8 +94,8 @@ func (c *Core) host(addr string) *host {
 // lookUp finds an output of this tracker, to use it in place.
 func (c *Core) lookUp(h *home, o wire.MapOutput) {
 	e := h.entry(o.Map)
-	source := c.attempts[mapAttempt(h.job.id, o)]
-	if source == nil || !source.hasOutput() {
+	source := c.outputHere(h.job, o)
+	if source == nil {
 		e.state = missing
 		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
 		return
@@ -132,7 +136,7 @@ func (c *Core) cancelFetch(e *entry) {
 
 func (c *Core) fetchDone(ev FetchDone) {
 	f := c.fetches[ev.Fetch]
-	if f == nil {
+	if f == nil || f.batch != nil {
 		return
 	}
 	delete(c.fetches, f.id)
@@ -273,7 +277,7 @@ func (c *Core) reachedSince(t time.Duration, except string) (names []string) {
 // awaited lists the trackers from which homes still have to fetch, by job.
 func (c *Core) awaited() (all []wire.Awaited) {
 	for _, j := range c.queued {
-		if names := j.awaited(); len(names) > 0 && len(all) < wire.MaxAwaitedJobs {
+		if names := j.awaited(c.cfg.Tracker); len(names) > 0 && len(all) < wire.MaxAwaitedJobs {
 			all = append(all, wire.Awaited{Job: j.id, Trackers: names})
 		}
 	}
@@ -282,9 +286,9 @@ func (c *Core) awaited() (all []wire.Awaited) {
 
 // awaited lists the trackers from which homes of a job still have to fetch, if they are few and no fetch
 // from them has failed: reports of lost outputs tell which tracker is at fault then.
-func (j *job) awaited() (names []string) {
+func (j *job) awaited(self string) (names []string) {
 	for _, q := range j.queues {
-		if q.active == 0 && len(q.waiting) == 0 {
+		if q.active == 0 && len(q.waiting) == 0 || q.host.tracker == self {
 			continue
 		}
 		if len(names) == wire.MaxAwaited || q.host.failures > 0 {

@@ -122,6 +122,7 @@ func (c *Core) setHome(m *wire.SetHome) {
 func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, n int) {
 	h := &home{job: j, disk: d, partition: partition, gen: gen, maps: n, entries: make(map[int]*entry)}
 	h.reported = h.report()
+	j.partitions = max(j.partitions, partition+1)
 	i, _ := j.homeIndex(partition)
 	j.homes = slices.Insert(j.homes, i, h)
 	for m := range n {
@@ -145,6 +146,7 @@ func (c *Core) dropHome(h *home) {
 	}
 	i, _ := h.job.homeIndex(h.partition)
 	h.job.homes = slices.Delete(h.job.homes, i, i+1)
+	c.cancelUnwantedBatches(h.job)
 }
 
 // outputs records the locations of map outputs. If a map already had an output, that one
@@ -176,6 +178,7 @@ func (c *Core) output(j *job, o wire.MapOutput) {
 	refetch := c.discardChanged(j, before, o)
 	if before.Addr != o.Addr {
 		j.leaveQueue(o.Map, before.Addr)
+		c.cancelBatchWith(j, o.Map)
 	}
 	*old = namedOutput{MapOutput: o, named: true}
 	delete(j.unreachable, o.Map)

@@ -118,7 +118,7 @@ func checkQueues(t fataler, c *Core) {
 // the host with its output, or set aside for this host.
 func checkWants(t fataler, c *Core, j *job) {
 	t.Helper()
-	wants, queued := make([]int32, len(j.wants)), make(map[int]string)
+	wants, queued, batched := make([]int32, len(j.wants)), make(map[int]string), 0
 	for _, h := range j.homes {
 		for m := range h.wanted.All() {
 			wants[m]++
@@ -134,6 +134,19 @@ func checkWants(t fataler, c *Core, j *job) {
 	}
 	if j.inQueue.Len() != len(queued) {
 		t.Fatalf("%d maps of %v are queued, noted %d", len(queued), j.id, j.inQueue.Len())
+	}
+	for _, f := range j.batches {
+		for _, o := range f.batch.outputs {
+			if queued[o.Map] != "" || !j.inBatch.Has(o.Map) {
+				t.Fatalf("map %d of %v is in a batch, and queued at %q, or not noted", o.Map, j.id, queued[o.Map])
+			}
+			if batched++; j.outputs[o.Map] != nil {
+				queued[o.Map] = j.outputs[o.Map].Addr
+			}
+		}
+	}
+	if batched != j.inBatch.Len() {
+		t.Fatalf("%d maps of %v are in batches, noted %d", batched, j.id, j.inBatch.Len())
 	}
 	for _, x := range c.aside {
 		for _, m := range x.maps {

@@ -20,6 +20,9 @@ type job struct {
 	outputs     map[int]*namedOutput // by map
 	wants       []int32              // by map: number of homes with the map in home.wanted
 	inQueue     taskset.Set          // maps in the queue of their host
+	inBatch     taskset.Set          // maps in a running batch
+	batches     []*fetch             // running ones
+	partitions  int                  // one more than the last of the homes so far
 	unreachable map[int]unreachable  // by map: what was reported of hosts that cannot be reached
 	queues      []*queue             // with waiting or running fetches, by address
 	fetching    int                  // running fetches

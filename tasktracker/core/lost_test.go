@@ -12,8 +12,14 @@ import (
 // TestLostOnce tests that outputs on a host that cannot be reached are reported once each, however many homes
 // want them, and once more to a new leader.
 func TestLostOnce(t *testing.T) {
+	for _, bytes := range []int64{0, largeOutput} { // in batches, and alone
+		testLostOnce(t, bytes)
+	}
+}
+
+func testLostOnce(t *testing.T, bytes int64) {
 	const outputs, homes = 200, 10
-	c := largeJob(outputs, homes, 1)
+	c := largeJob(outputs, homes, 1, bytes)
 	now := time.Duration(0)
 	lost := make(map[int]int) // reports by map
 	step := func(ev Event) {
@@ -43,7 +49,7 @@ func TestLostOnce(t *testing.T) {
 		now += time.Second
 		step(Tick{})
 		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
-			step(FetchDone{Fetch: id, Error: "connection refused"})
+			step(endOf(c, id, "connection refused"))
 		}
 	}
 	check("after the host has failed")
@@ -56,8 +62,14 @@ func TestLostOnce(t *testing.T) {
 // TestLostMemory counts what a tracker keeps of outputs that it cannot fetch: some for each map, not for each
 // map of each home, also after it has tried them all again.
 func TestLostMemory(t *testing.T) {
+	for _, bytes := range []int64{0, largeOutput} {
+		testLostMemory(t, bytes)
+	}
+}
+
+func testLostMemory(t *testing.T, bytes int64) {
 	const outputs, homes, hosts = 10_000, 1_000, 10
-	c := largeJob(outputs, homes, hosts)
+	c := largeJob(outputs, homes, hosts, bytes)
 	j := c.jobs[wire.JobID{Start: 1, N: 1}]
 	now, lost := time.Duration(0), 0
 	for lost < 2*outputs {
@@ -67,7 +79,7 @@ func TestLostMemory(t *testing.T) {
 		now += time.Second
 		events := []Event{Tick{}}
 		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
-			events = append(events, FetchDone{Fetch: id, Error: "connection refused"})
+			events = append(events, endOf(c, id, "connection refused"))
 		}
 		for _, ev := range events {
 			for _, cmd := range c.Step(now, ev) {
@@ -95,7 +107,7 @@ func TestLostMemory(t *testing.T) {
 // TestSetAside tests when outputs of a host that could not be reached are tried again: in time, or when the
 // leader names them again.
 func TestSetAside(t *testing.T) {
-	c := largeJob(20, 3, 1)
+	c := largeJob(20, 3, 1, 0)
 	j := c.jobs[wire.JobID{Start: 1, N: 1}]
 	now := time.Duration(0)
 	fail := func() {
@@ -103,7 +115,7 @@ func TestSetAside(t *testing.T) {
 			now += time.Second
 			c.Step(now, Tick{})
 			for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
-				c.Step(now, FetchDone{Fetch: id, Error: "connection refused"})
+				c.Step(now, endOf(c, id, "connection refused"))
 			}
 		}
 	}
@@ -126,7 +138,7 @@ func TestSetAside(t *testing.T) {
 	checkInvariants(t, c)
 	for len(c.fetches) > 0 {
 		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
-			c.Step(now, FetchDone{Fetch: id})
+			c.Step(now, endOf(c, id, ""))
 		}
 	}
 	if len(j.unreachable) != 0 || !c.complete(j.homes[0]) {
@@ -138,12 +150,12 @@ func TestSetAside(t *testing.T) {
 // that the last home which wants them tries to fetch again.
 func TestNewLeaderHearsOfFetched(t *testing.T) {
 	const outputs = 20
-	c := largeJob(outputs, 1, 1)
+	c := largeJob(outputs, 1, 1, largeOutput)
 	j := c.jobs[wire.JobID{Start: 1, N: 1}]
 	now := time.Duration(0)
 	fail := func() {
 		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
-			c.Step(now, FetchDone{Fetch: id, Error: "connection refused"})
+			c.Step(now, endOf(c, id, "connection refused"))
 		}
 	}
 	for len(c.aside) == 0 {

@@ -12,7 +12,7 @@ import (
 
 // largeJob gives a tracker homes of a job. All outputs are named, and none is fetched. Half of the homes
 // come before the outputs, as at the start of a job, the others later, as after the loss of a tracker.
-func largeJob(maps, homes, hosts int) *Core {
+func largeJob(maps, homes, hosts int, bytes int64) *Core {
 	c := New(Config{Tracker: "t", Process: 1, MapSlots: 1, ReduceSlots: 1, Dir: "D", Embedded: true})
 	c.Step(0, StreamUp{})
 	c.Step(0, FromLeader{&wire.Welcome{Epoch: 1, Incarnation: 1, Lease: 1e6 * time.Hour}})
@@ -27,7 +27,7 @@ func largeJob(maps, homes, hosts int) *Core {
 		var outputs []wire.MapOutput
 		for m := from; m < min(maps, from+wire.OutputsPage); m++ {
 			addr := fmt.Sprintf("t%d:1", m%hosts)
-			outputs = append(outputs, wire.MapOutput{Map: m, Attempt: 1000, Tracker: addr, Addr: addr, Digest: 1})
+			outputs = append(outputs, wire.MapOutput{Map: m, Attempt: 1000, Tracker: addr, Addr: addr, Digest: 1, Bytes: bytes})
 		}
 		c.Step(0, FromLeader{wire.OutputsOf(1, job, outputs...)})
 	}
@@ -54,11 +54,11 @@ func heldBy(f func() *Core) int64 {
 // their pairs it has two bits.
 func TestMemory(t *testing.T) {
 	const maps, homes = 10_000, 100
-	if n := heldBy(func() *Core { return largeJob(maps, homes, 100) }); n > 5<<20 {
+	if n := heldBy(func() *Core { return largeJob(maps, homes, 100, largeOutput) }); n > 5<<20 {
 		t.Errorf("%d bytes for %d maps and %d partitions", n, maps, homes)
 	}
-	few := heldBy(func() *Core { return largeJob(maps, 10, 100) })
-	many := heldBy(func() *Core { return largeJob(maps, 210, 100) })
+	few := heldBy(func() *Core { return largeJob(maps, 10, 100, largeOutput) })
+	many := heldBy(func() *Core { return largeJob(maps, 210, 100, largeOutput) })
 	if perPair := float64(many-few) / (200 * maps); perPair > 1 {
 		t.Errorf("%.2f bytes for each map of each further partition", perPair)
 	}
@@ -67,7 +67,7 @@ func TestMemory(t *testing.T) {
 // BenchmarkHomes makes the homes of a large job. An op is all of this.
 func BenchmarkHomes(b *testing.B) {
 	for b.Loop() {
-		n := heldBy(func() *Core { return largeJob(10_000, 100, 100) })
+		n := heldBy(func() *Core { return largeJob(10_000, 100, 100, largeOutput) })
 		b.ReportMetric(float64(n)/1e6, "MB")
 	}
 }

@@ -17,6 +17,7 @@ type run struct {
 	bytes   int64   // of these outputs
 	segment wire.Segment
 	hot     *wire.Hot // the largest groups of equal keys; nil: it was not merged here
+	file    *runFile  // it is a part of this file; nil: it has a file of its own
 	source  *attempt  // map attempt with the output that is used in place; nil: a file of the home
 	uses    int       // number of attempts and merges that read it
 	removed bool      // from its home
@@ -70,6 +71,10 @@ func (c *Core) release(r *run) {
 	case !r.removed || r.uses > 0:
 	case r.source != nil:
 		c.releaseInPlace(r.source)
+	case r.file != nil:
+		if r.file.runs--; r.file.runs == 0 {
+			c.do(Remove{r.file.path})
+		}
 	default:
 		c.do(Remove{r.segment.File})
 	}

@@ -13,7 +13,7 @@ func (q *queue) add(h *home, m int) {
 	}
 	j.wants[m]++
 	h.wanted.Add(m)
-	if j.inQueue.Add(m) {
+	if !j.inBatch.Has(m) && j.inQueue.Add(m) {
 		q.waiting = append(q.waiting, int32(m))
 	}
 }

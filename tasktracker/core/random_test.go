@@ -188,6 +188,9 @@ func (w *world) choose() {
 func (w *world) chooseFor(j wire.JobID, m int) {
 	w.next++
 	o := wire.MapOutput{Map: m, Attempt: w.next, Digest: uint64(w.next), Tracker: "t2", Addr: "t2:1"}
+	if rapid.Bool().Draw(w.t, "large") {
+		o.Bytes = 1 << 30 // so it is in no batch
+	}
 	if rapid.Bool().Draw(w.t, "other tracker") {
 		o.Tracker, o.Addr = "t3", "t3:1"
 	}
@@ -280,6 +283,9 @@ func (w *world) succeed(s *simWorker, send func(wire.Message, bool)) {
 	if run.Attempt.Task.Kind == wire.Map {
 		w.next++
 		r.Output = &wire.MapOutput{Digest: uint64(w.next)}
+		if rapid.Bool().Draw(w.t, "large") {
+			r.Output.Bytes = 1 << 30
+		}
 		w.files[run.Dir+"/output"] = true
 	}
 	send(&wire.WorkerDone{Result: r}, !w.percent(20))
@@ -290,24 +296,6 @@ func (w *world) gather() {
 	for range rapid.IntRange(1, simMaps).Draw(w.t, "fetches") {
 		w.fetchEnds()
 	}
-}
-
-func (w *world) fetchEnds() {
-	id, ok := pick(w.t, w.fetches, cmp.Compare[int])
-	if !ok {
-		return
-	}
-	f := w.fetches[id]
-	delete(w.fetches, id)
-	ev := FetchDone{Fetch: id, Records: 1, Segment: wire.Segment{File: f.File, Length: 5}}
-	switch {
-	case w.percent(20):
-		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Missing: w.percent(20), Stalled: w.percent(20), DiskFailed: w.percent(20)}
-	default:
-		ev.Records = int64(rapid.IntRange(0, 3).Draw(w.t, "records"))
-		w.files[f.File] = true
-	}
-	w.step(ev)
 }
 
 func (w *world) mergeEnds() {

@@ -71,6 +71,16 @@ func render(c Command) string {
 		}
 		return fmt.Sprintf("fetch %d: map %d attempt %d partition %d at %s to %s",
 			c.Fetch, c.Output.Map, c.Output.Attempt, c.Partition, c.Output.Addr, c.File)
+	case FetchBatch:
+		text := fmt.Sprintf("fetch %d: maps", c.Fetch)
+		for _, o := range c.Outputs {
+			text += fmt.Sprintf(" %d.%d", o.Map, o.Attempt)
+		}
+		text += fmt.Sprintf(" partitions %v at %s to %s", c.Partitions, c.Outputs[0].Addr, c.File)
+		if c.Local != nil {
+			text += ", from " + strings.Join(c.Local, " ")
+		}
+		return text
 	case Share:
 		var b strings.Builder
 		for _, s := range c.Shares {

@@ -146,6 +146,8 @@ func (s *scenario) event(a args) Event {
 			ev.Segment = wire.Segment{File: file.file, Length: int64(a.int("bytes", 10))}
 		}
 		return ev
+	case "batch":
+		return s.batchDone(a)
 	case "merged":
 		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error"), DiskFailed: a.d.HasArg("disk-failed")}
 		m := s.core.merges[ev.Merge]
@@ -187,12 +189,15 @@ func (s *scenario) message(a args) wire.Message {
 		return &wire.Grant{Epoch: epoch, Attempt: a.attempt()}
 	case "set-home":
 		return &wire.SetHome{Epoch: epoch, Job: job, Partition: a.int("p", 0), Generation: a.generation(), Maps: a.int("maps", 1)}
-	case "outputs": // lines: map attempt tracker digest
+	case "outputs": // lines: map attempt tracker digest; "batch" as a further argument: their partitions are small
 		var outputs []wire.MapOutput
 		for line := range strings.Lines(a.d.Input) {
 			var o wire.MapOutput
 			if _, err := fmt.Sscan(line, &o.Map, &o.Attempt, &o.Tracker, &o.Digest); err != nil {
 				a.t.Fatalf("%s: output %q: %v", a.d.Pos, line, err)
+			}
+			if !a.d.HasArg("batch") {
+				o.Bytes = 1 << 30
 			}
 			if o.Addr = o.Tracker + ":1"; o.Tracker == "given-up" {
 				o.Tracker, o.Addr, o.GivenUp = "", "", true

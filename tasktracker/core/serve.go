@@ -46,8 +46,10 @@ func (c *Core) startFetches() {
 		if q == nil {
 			break
 		}
-		h, m := q.take()
-		c.startFetch(q, h, m)
+		if !c.startBatch(q) {
+			h, m := q.take()
+			c.startFetch(q, h, m)
+		}
 	}
 	c.removeUnused()
 }

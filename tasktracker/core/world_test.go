@@ -38,7 +38,7 @@ type world struct {
 
 	// The machine.
 	workers map[int]*simWorker
-	fetches map[int]Fetch
+	fetches map[int]simFetch
 	merges  map[int]Merge
 	logs    map[wire.AttemptID]bool
 	records map[wire.AttemptID]Record
@@ -47,6 +47,12 @@ type world struct {
 	staged  map[string]bool // submissions that workers were started for, until they end
 
 	noSlots bool // all disks are bad
+}
+
+// simFetch is a fetch, a look-up, or a batch.
+type simFetch struct {
+	Fetch
+	batch *FetchBatch
 }
 
 type homeName struct {
@@ -72,7 +78,7 @@ func newWorld(t *rapid.T) *world {
 		dropped: make(map[wire.JobID]bool), launched: make(map[wire.AttemptID]wire.AttemptState),
 		ready: make(map[wire.AttemptID]bool), homes: make(map[homeName]*wire.SetHome), complete: make(map[homeName]bool),
 		chosen:  make(map[wire.JobID]map[int]wire.MapOutput),
-		workers: make(map[int]*simWorker), fetches: make(map[int]Fetch), merges: make(map[int]Merge),
+		workers: make(map[int]*simWorker), fetches: make(map[int]simFetch), merges: make(map[int]Merge),
 		logs: make(map[wire.AttemptID]bool), files: make(map[string]bool), staged: make(map[string]bool),
 		records: make(map[wire.AttemptID]Record), probes: make(map[int]string),
 	}
@@ -112,9 +118,17 @@ func (w *world) do(c Command) {
 		w.logs[c.Attempt] = true
 	case Fetch:
 		w.notDropped(c.Job)
-		w.fetches[c.Fetch] = c
+		w.fetches[c.Fetch] = simFetch{Fetch: c}
 		if c.InPlace && !w.files[c.File] {
 			w.t.Fatalf("look-up in %s, which does not exist", c.File)
+		}
+	case FetchBatch:
+		w.notDropped(c.Job)
+		w.fetches[c.Fetch] = simFetch{batch: &c}
+		for _, file := range c.Local {
+			if !w.files[file] {
+				w.t.Fatalf("a batch reads %s, which does not exist", file)
+			}
 		}
 	case CancelFetch:
 		if _, ok := w.fetches[c.Fetch]; !ok {

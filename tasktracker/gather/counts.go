@@ -47,6 +47,18 @@ func (c *Counts) add(ev *core.FetchDone, cancelled bool, took time.Duration) {
 	}
 }
 
+// addBatch counts a batch as one fetch. Its result is its own, or else that of the first failure.
+func (c *Counts) addBatch(ev *core.BatchDone, cancelled bool, took time.Duration) {
+	one := core.FetchDone{Error: ev.Error, Stalled: ev.Stalled, DiskFailed: ev.DiskFailed}
+	for _, r := range ev.Runs {
+		one.Segment.Length += r.Segment.Length
+	}
+	if one.Error == "" && len(ev.Failed) > 0 {
+		one.Error, one.Corrupt, one.Missing = ev.Failed[0].Error, ev.Failed[0].Corrupt, ev.Failed[0].Missing
+	}
+	c.add(&one, cancelled, took)
+}
+
 func resultOf(ev *core.FetchDone, cancelled bool) Result {
 	switch {
 	case ev.Error == "":

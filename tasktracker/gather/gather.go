@@ -1,5 +1,5 @@
-// Package gather fetches map outputs from other trackers for this tracker's homes, looks up
-// partitions in the tracker's own map outputs, and merges runs. tasktracker/core decides
+// Package gather fetches map outputs from other trackers for this tracker's homes, alone or in
+// batches, looks up partitions in the tracker's own map outputs, and merges runs. tasktracker/core decides
 // what to fetch or merge, and when. This package reports the ends as events of the core.
 //
 // # Rate
@@ -9,11 +9,17 @@
 // pauses, while newer fetches of other jobs continue. In a long pause it closes its
 // connection.
 //
+// # Network
+//
+// Attempts of maps get the rate of the network: Config.Rate, or what fetches have measured if that is less. It is the
+// most of the last 16 windows of 4 MiB. The time of a window is that in which each open response waits for bytes.
+//
 // # Invariants
 //
-//	G1  Each fetch and each merge ends in one event, even if it was cancelled.
+//	G1  Each fetch, batch and merge ends in one event, even if it was cancelled.
 //	G2  The event of a failure names its cause: a corrupt segment (Corrupt), a missing map
 //	    output (Missing), a stalled peer (Stalled), or a local disk (DiskFailed).
+//	G3  A batch holds at most one answer in memory (shuffle.BatchBytes).
 //
 // # Concurrency
 //
@@ -54,7 +60,8 @@ type Gather struct {
 	cfg     Config
 	limiter *rateLimiter // nil: no limit
 	client  *http.Client
-	scheme  string // of other trackers' URLs
+	network *network // what client measures
+	scheme  string   // of other trackers' URLs
 	wait    sync.WaitGroup
 	lookups *wire.Queue[core.Fetch]
 	counts  *Counts
@@ -84,8 +91,9 @@ func New(cfg Config) *Gather {
 		scheme = "https://"
 		identity.Secure(transport, cfg.Dial)
 	}
+	network := newNetwork(cfg.Rate, transport)
 	g := &Gather{
-		cfg: cfg, scheme: scheme, client: &http.Client{Transport: transport},
+		cfg: cfg, scheme: scheme, client: &http.Client{Transport: network}, network: network,
 		lookups: wire.NewQueue[core.Fetch](0), cancels: make(map[workKey]context.CancelFunc), counts: newCounts(),
 	}
 	if cfg.Rate > 0 {
@@ -143,16 +151,21 @@ func (g *Gather) fetch(ctx context.Context, c core.Fetch) core.FetchDone {
 		return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
 	}
 	url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
-	options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
-	if g.limiter != nil {
-		options.Pace = func(ctx context.Context, n int) error { return g.limiter.wait(ctx, c.Job, n) }
-	}
-	got, err := shuffle.Fetch(ctx, url, c.File, options)
+	got, err := shuffle.Fetch(ctx, url, c.File, g.options(c.Job))
 	if err != nil {
 		return fetchFailed(c.Fetch, err)
 	}
 	g.logGathered(c, got.Segment.Length)
 	return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
+}
+
+// options returns the options of fetches for a job.
+func (g *Gather) options(job wire.JobID) shuffle.FetchOptions {
+	options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(job)}
+	if g.limiter != nil {
+		options.Pace = func(ctx context.Context, n int) error { return g.limiter.wait(ctx, job, n) }
+	}
+	return options
 }
 
 // makeHome makes the directory of a file of a home, in the job's directory.
@@ -165,6 +178,9 @@ func makeHome(file string) error {
 func (g *Gather) logGathered(c core.Fetch, bytes int64) {
 	g.cfg.Log.Debug("gathered", "job", c.Job, "map", c.Output.Map, "partition", c.Partition, "bytes", bytes)
 }
+
+// Network returns what is known of the network, for attempts of maps. nil: neither a limit nor a measurement.
+func (g *Gather) Network() *wire.Network { return g.network.get() }
 
 // Share sets the jobs' shares of the rate.
 func (g *Gather) Share(c core.Share) {

@@ -30,6 +30,11 @@ func CheckSubmission(s *wire.Submission) error {
 				return fmt.Errorf("job %q reads job number %d", j.Name, in.From)
 			}
 		}
+		for _, r := range j.Results {
+			if r.From < 1 {
+				return fmt.Errorf("job %q has the side file %q of job number %d", j.Name, r.Name, r.From)
+			}
+		}
 		for _, after := range j.InputJobs() {
 			if after >= i {
 				return fmt.Errorf("job %q reads job number %d, which is not before it", j.Name, after+1)
