@@ -46,14 +46,21 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 	if err := cluster.Close(); err != nil {
 		return printError(err)
 	}
-	if code == 1 && jobs != nil && cfg.Load == nil {
-		output := "to see what attempts print, add -D quern.embedded.output=true; "
-		if cfg.Output {
-			output = ""
-		}
-		fmt.Fprintf(os.Stderr, "note: %sto use a debugger, add -D quern.task.inprocess=true\n", output)
+	if code == 1 && jobs != nil {
+		fmt.Fprint(os.Stderr, cfg.failureNote())
 	}
 	return code
+}
+
+// failureNote says after the failure of a job which properties show more.
+func (cfg *Config) failureNote() string {
+	switch {
+	case cfg.Load != nil:
+		return ""
+	case cfg.Output:
+		return "note: to use a debugger, add -D quern.task.inprocess=true\n"
+	}
+	return "note: to see what attempts print, add -D quern.embedded.output=true; to use a debugger, add -D quern.task.inprocess=true\n"
 }
 
 func printError(err error) int {

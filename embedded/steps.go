@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/dfs"
@@ -17,6 +19,8 @@ import (
 // Steps runs the submissions of one program on a cluster that starts with the first of them, with that
 // submission's properties. Several may run at once.
 type Steps struct {
+	Changed func() func([]wire.JobStatus) // returns [client.Config.Changed] of a submission; nil: none
+
 	load    runtime.Load
 	out     io.Writer
 	width   func() int
@@ -24,6 +28,8 @@ type Steps struct {
 	quiet   bool
 	cluster *Cluster
 	program string // URL of the kept program
+	note    string // to print after the first failure of a job
+	noted   sync.Once
 }
 
 // NewSteps prints progress to out; if quiet, only about jobs that do not succeed. GiveUp ends the wait for killed jobs.
@@ -40,6 +46,7 @@ func (s *Steps) Start(sub *wire.Submission) (dir string, err error) {
 	if s.cluster, err = Start(cfg); err != nil {
 		return "", err
 	}
+	s.note = cfg.failureNote()
 	kept := *sub
 	if err := s.cluster.KeepProgram(&kept); err != nil {
 		return "", errors.Join(err, s.Close())
@@ -51,7 +58,15 @@ func (s *Steps) Start(sub *wire.Submission) (dir string, err error) {
 // Run runs a submission after Start, as [client.Do] does.
 func (s *Steps) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 	sub.Program.Path = s.program
-	return client.Do(ctx, s.config(), sub)
+	cfg := s.config()
+	if s.Changed != nil {
+		cfg.Changed = s.Changed()
+	}
+	jobs, err := client.Do(ctx, cfg, sub)
+	if !s.quiet && slices.ContainsFunc(jobs, func(job wire.EndedJob) bool { return job.State == wire.Failed }) {
+		s.noted.Do(func() { fmt.Fprint(s.out, s.note) })
+	}
+	return jobs, err
 }
 
 // Find looks for a submission after Start, as [client.Find] does. The cluster of the earlier process has ended with it, and

@@ -55,7 +55,9 @@ func Run(*wire.Submission, runtime.Load) int {
 }
 
 // Steps runs the submissions of one program; here it runs none.
-type Steps struct{}
+type Steps struct {
+	Changed func() func([]wire.JobStatus)
+}
 
 func NewSteps(runtime.Load, io.Writer, func() int, <-chan struct{}, bool) *Steps { return &Steps{} }
 

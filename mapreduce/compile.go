@@ -61,6 +61,9 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 // analyse checks jobs, orders them and describes them.
 func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 	c := &compilation{Settings: s, propertyTable: property.NewTable()}
+	if c.Shared == nil {
+		c.Shared = new(bridge.Shared).For("")
+	}
 	if err := c.order(jobs); err != nil {
 		return nil, err
 	}
@@ -93,12 +96,16 @@ type jobCode struct {
 	reduce  mrruntime.ReduceFunc
 	ranges  *mrruntime.Ranges
 	divides bool // see stage.dividesKeys
+	spreads bool // see stage.spreadsKeys
 }
 
 func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	st := c.stages[i]
-	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, places: c.Places, host: makeHost}
-	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), ranges: st.ranges(), divides: st.dividesKeys(), formats: make(map[int]mrruntime.Format)}
+	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, places: c.Places, host: makeHost, broadcasts: st.smallSides()}
+	for n := range spec.broadcasts {
+		spec.tables = append(spec.tables, c.Shared.Value(i, n, newBroadcastSlot).(*broadcastSlot))
+	}
+	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), ranges: st.ranges(), divides: st.dividesKeys(), spreads: st.spreadsKeys(), formats: make(map[int]mrruntime.Format)}
 	for i, in := range st.inputs() {
 		if in.custom != nil {
 			code.formats[i] = in.custom
@@ -113,7 +120,7 @@ func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 }
 
 func (code jobCode) runtimeJob() mrruntime.Job {
-	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce, Ranges: code.ranges, DividesKeys: code.divides}
+	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce, Ranges: code.ranges, DividesKeys: code.divides, SpreadsKeys: code.spreads}
 	for _, run := range code.maps {
 		job.Maps = append(job.Maps, func(t *mrruntime.Task, in *mrruntime.Split, out mrruntime.Collector) error {
 			return run(t, in, out)

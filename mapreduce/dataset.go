@@ -69,6 +69,7 @@ func (s Dataset[K, V]) each(d *Driver, yield func(K, V) bool) error {
 	if err != nil {
 		return err
 	}
+	s.step.Read.Store(true)
 	key, value := must(s.key), must(s.value)
 	kd, vd := &decoder{keep: true}, &decoder{keep: true}
 	return mrruntime.Stored(d, d.driving.Files(s.dir), s.dir, types, func(kb, vb []byte) (more bool, err error) {
@@ -78,7 +79,8 @@ func (s Dataset[K, V]) each(d *Driver, yield func(K, V) bool) error {
 }
 
 // Drop removes the records before the session ends, to save space. A driver that takes up where it
-// stopped does not need them again: the jobs that read them have ended.
+// stopped does not need them again: the jobs that read them have ended. A session with a name keeps records that the
+// driver has read with [Dataset.All], because it reads them again then.
 func (s Dataset[K, V]) Drop(d *Driver) error {
 	if s.step == nil {
 		return fmt.Errorf("drop a Dataset: it is empty, or it was not returned by Run")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -220,6 +221,49 @@ func TestDriveResume(t *testing.T) {
 	}
 }
 
+// TestDriveResumeRead: a driver that starts again reads what it had read and then dropped. Results that only a job has
+// read are removed at once.
+func TestDriveResumeRead(t *testing.T) {
+	x := newDriveTest(t, "b a\nb\n")
+	x.session = "s"
+	var ran atomic.Int64
+	count := countDefinition(&ran)
+	stop := errors.New("stopped")
+	drive := func(fail error) func(d *Driver) error {
+		return func(d *Driver) error {
+			words, err := count.Run(d, countParams{})
+			if err != nil {
+				return err
+			}
+			if got, want := maps.Collect(words.All(d)), map[string]counted{"a": {1}, "b": {2}}; !maps.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			twice, err := count.Run(d, countParams{Words: words, Times: 2})
+			if err != nil {
+				return err
+			}
+			if _, err = count.Run(d, countParams{Words: twice, Times: 2}); err != nil {
+				return err
+			}
+			if err := errors.Join(words.Drop(d), twice.Drop(d)); err != nil {
+				return err
+			}
+			if _, err := os.Stat(strings.TrimPrefix(twice.Path(), "file://")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a result that only a job has read was dropped: %v", err)
+			}
+			return fail
+		}
+	}
+	for _, fail := range []error{stop, stop, nil} {
+		if err := x.run(t, drive(fail), count); !errors.Is(err, fail) {
+			t.Fatal(err)
+		}
+	}
+	if n := ran.Load(); n != 6 {
+		t.Errorf("%d records were mapped, want 6", n)
+	}
+}
+
 // loop runs three steps; the last one writes -output.
 func (x *driveTest) loop(t *testing.T, count *Definition[countParams, string, counted], fail bool) error {
 	return x.run(t, func(d *Driver) error {
@@ -264,12 +308,21 @@ func TestDriveOutputExists(t *testing.T) {
 			if session == "" {
 				return
 			}
+			if left, err := filepath.Glob(filepath.Join(x.dir, "*", "sessions", "*")); len(left) > 0 || err != nil {
+				t.Errorf("a session without steps is kept: %q, %v", left, err)
+			}
+			if strings.Contains(err.Error(), "goes on") {
+				t.Errorf("a session without steps goes on: %v", err)
+			}
 			x.output = "other"
 			for range 2 { // the second time, the session has written the output
 				wantError(t, x.loop(t, count, true), "stopped")
 			}
 			if n := ran.Swap(0); n != 6 {
 				t.Errorf("%d records were mapped, want 6", n)
+			}
+			if left, err := filepath.Glob(filepath.Join(x.dir, "*", "sessions", "*")); len(left) != 1 || err != nil {
+				t.Errorf("sessions: %q, %v", left, err)
 			}
 			x.output = "third"
 			if err := x.loop(t, count, false); err != nil {

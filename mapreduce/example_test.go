@@ -16,7 +16,7 @@ import (
 func Example() {
 	wordcount := func() (*mapreduce.Job, error) {
 		words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
-			for w := range strings.FieldsSeq(line) {
+			for w := range mapreduce.Words(line) {
 				emit(w, 1)
 			}
 			return nil
@@ -95,6 +95,32 @@ func ExampleJoin() {
 	// part-r-00000:
 	// ann	300
 	// bob	1250
+}
+
+// Each worker reads the customers once. The orders are joined in the maps, which send only sums.
+func ExampleBroadcastJoin() {
+	large := mapreduce.Map(mapreduce.KeyValues("orders"), func(_ *mapreduce.Task, o mapreduce.Pair[string, string], emit func(string, int64)) error {
+		cents, err := strconv.ParseInt(o.B, 10, 64)
+		emit(o.A, cents)
+		return err
+	})
+	small := mapreduce.Map(mapreduce.KeyValues("customers"), func(_ *mapreduce.Task, c mapreduce.Pair[string, string], emit func(string, string)) error {
+		emit(c.A, c.B)
+		return nil
+	})
+	byName := mapreduce.BroadcastJoin(large, small, mapreduce.InnerJoin, func(_ *mapreduce.Task, _ string, cents *int64, name *string, emit func(string, int64)) error {
+		emit(*name, *cents)
+		return nil
+	})
+	job := mapreduce.Fold(byName, mapreduce.Sum).Job("bought")
+	mrtest.PrintFiles(job, map[string]string{
+		"customers": "c1\tann\nc2\tbob\nc3\tcid\n",
+		"orders":    "c2\t1250\nc1\t300\nc2\t50\nc9\t1\n",
+	})
+	// Output:
+	// part-r-00000:
+	// ann	300
+	// bob	1300
 }
 
 // Two jobs in one submission: the second reads the typed result of the first, and sorts

@@ -26,9 +26,11 @@ type foldTable[K, V any] struct {
 	flushed  int64 // records that the table has emitted
 	keyBytes int64 // bytes of the folded records' keys, minus those of the emitted keys
 	disabled bool
+	passed   bool // the collector has keys that the table may get again
 }
 
-const foldTableMemory = 32 << 20
+// foldTableMemory is enough for 850,000 short keys with values of 8 bytes: for the distinct words of most splits.
+const foldTableMemory = 40 << 20
 
 // newFoldTable returns a table. A job that skips bad records has batches of one record: a panic of
 // f must come while the map is at the record that causes it.
@@ -100,6 +102,7 @@ func (f *foldTable[K, V]) namePanic() {
 
 // passFirst passes the first record of the batch to the collector.
 func (f *foldTable[K, V]) passFirst() {
+	f.passed = true
 	key, v := f.table.First()
 	f.pass(key, v)
 	f.emitted--
@@ -123,6 +126,7 @@ func (f *foldTable[K, V]) pass(key []byte, v V) {
 // flushFull flushes the full table, and disables it if it saves fewer than one record
 // in five: collecting a record costs several times as much as a lookup.
 func (f *foldTable[K, V]) flushFull() {
+	f.passed = true
 	f.disabled = int64(f.table.Len())*5 > (f.emitted-int64(f.table.Pending()))*4
 	f.flush()
 }
@@ -141,6 +145,15 @@ func (f *foldTable[K, V]) flush() {
 	f.folded += f.emitted - pending
 	f.emitted = pending
 	f.table.Reset()
+}
+
+// finish passes the rest to the collector. If that is all, the table has combined what a combiner could.
+func (f *foldTable[K, V]) finish() {
+	f.fold()
+	if out, ok := f.out.(interface{ Distinct() }); ok && !f.passed {
+		out.Distinct()
+	}
+	f.flush()
 }
 
 // count adds the records that the table combined to the counters. The collector counts

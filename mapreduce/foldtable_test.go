@@ -46,7 +46,7 @@ func TestFoldTableFlushes(t *testing.T) {
 
 // TestFoldTableDisabled: a full table that has saved fewer than one record in five is not filled again.
 func TestFoldTableDisabled(t *testing.T) {
-	const memory, size = 32 * (128 + 64), 96 // three quarters of 128 slots, which replace 64
+	const memory, size = 32 * 128, 104 // 13/16 of 128 slots
 	for records, disabled := range map[int]bool{size: true, size*5/4 - 1: true, size * 5 / 4: false, 2 * size: false} {
 		for _, skips := range []bool{false, true} {
 			table, out := newTestTable(t, Sum[int64], memory, skips)
@@ -108,8 +108,7 @@ func TestFoldTableOrder(t *testing.T) {
 			}
 			want[k] = v
 		}
-		table.fold()
-		table.flush()
+		table.finish()
 		got := make(map[int64]text)
 		emitted := 0
 		for p, part := range out.parts {
@@ -120,6 +119,9 @@ func TestFoldTableOrder(t *testing.T) {
 					t.Fatalf("key %d is in partition %d", k, p)
 				}
 				if sum, ok := got[k]; ok {
+					if out.distinct {
+						t.Fatalf("key %d is not distinct", k)
+					}
 					v = join(sum, v)
 				}
 				got[k] = v

@@ -26,6 +26,7 @@ type jobRunner struct {
 	properties map[string]string
 	splitLines int // of a split; 0: all
 	noCombine  bool
+	spread     [][]byte // keys that a join spreads
 
 	written  map[string]*bytes.Buffer // by "job/part-r-00000"
 	counters map[string]int64         // by name, of all jobs
@@ -78,8 +79,12 @@ type jobRun struct {
 }
 
 func (r *jobRun) task(kind wire.Kind, n int, cuts [][]byte) *mrruntime.Task {
-	return &mrruntime.Task{Ctx: nil, ID: wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1, N: 1}, Kind: kind, N: n}, N: wire.EpochAttempts},
+	t := &mrruntime.Task{Ctx: nil, ID: wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1, N: 1}, Kind: kind, N: n}, N: wire.EpochAttempts},
 		Plan: r.plan, Partitions: r.plan.Reduces, Cuts: cuts}
+	if r.spread != nil && kind == wire.Map {
+		t.Division = &mrruntime.Division{Spread: r.spread}
+	}
+	return t
 }
 
 func (r *jobRun) run() error {
@@ -213,9 +218,12 @@ func mapKeys[V any](m map[string]V) iter.Seq[string] {
 type record struct{ key, value []byte }
 
 type fakeCollector struct {
-	parts [][]record
-	err   error
+	parts    [][]record
+	distinct bool
+	err      error
 }
+
+func (c *fakeCollector) Distinct() { c.distinct = true }
 
 func (c *fakeCollector) Collect(p int, key, value []byte) error {
 	if c.err != nil {
@@ -403,6 +411,21 @@ func (h *fakeHost) container(name, suffix string, begin func(io.Writer) (func() 
 	end, err := begin(file.Buffer)
 	h.run.ends = append(h.run.ends, end)
 	return file, err
+}
+
+func (h *fakeHost) sideInput(names []string, in *wire.InputPlan, _ mrruntime.Format) (splitReader, error) {
+	split := &fakeSplit{}
+	for _, name := range names {
+		if from := h.run.plan.SideResult(name); from > 0 {
+			for _, part := range h.run.splits(&wire.InputPlan{From: from}) {
+				split.text, split.path = split.text+part.text, part.path
+			}
+			continue
+		}
+		split.text += h.run.files[strings.TrimPrefix(h.run.plan.Files[name], "file:///w/")]
+		split.path = h.run.plan.Files[name]
+	}
+	return split, nil
 }
 
 type fakeOutput struct{ *bytes.Buffer }

@@ -63,6 +63,9 @@ type jobSpec struct {
 	noCombine bool
 	places    *atomic.Bool // set when a map asks for the place of a record; may be nil
 	host      func(*mrruntime.Task) host
+
+	broadcasts []*broadcast // small sides; their index names their side files
+	tables     []*broadcastSlot
 }
 
 // Number is any type with addition.

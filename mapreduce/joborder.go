@@ -3,6 +3,7 @@ package mapreduce
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -62,11 +63,8 @@ func (o *ordering) place(j *Job) error {
 	}
 	o.placed[j] = true
 	o.chain = append(o.chain, j.Name)
-	for _, in := range j.stage.inputs() {
-		if in.from == nil {
-			continue
-		}
-		writer := o.writers[in.from]
+	for result := range readBy(j.stage) {
+		writer := o.writers[result]
 		if writer == nil {
 			return fmt.Errorf("job %s reads the result of a job that is not in its flow", j.Name)
 		}
@@ -83,16 +81,29 @@ func (o *ordering) place(j *Job) error {
 	return nil
 }
 
+// readBy yields the results of other jobs that a stage reads, in its inputs and in small sides.
+func readBy(st stage) iter.Seq[stage] {
+	return func(yield func(stage) bool) {
+		inputs := st.inputs()
+		for _, b := range st.smallSides() {
+			inputs = append(inputs, b.inputs...)
+		}
+		for _, in := range inputs {
+			if in.from != nil && !yield(in.from) {
+				return
+			}
+		}
+	}
+}
+
 // chooseFormats finds the results that other jobs read, and sets default formats.
 func (c *compilation) chooseFormats() {
 	c.isRead = make([]bool, len(c.jobs))
 	for _, j := range c.jobs {
 		c.stages = append(c.stages, j.stage)
 		c.formats = append(c.formats, j.Format)
-		for _, in := range j.stage.inputs() {
-			if in.from != nil {
-				c.isRead[c.writerOf(in.from)] = true
-			}
+		for result := range readBy(j.stage) {
+			c.isRead[c.writerOf(result)] = true
 		}
 	}
 	for i := range c.jobs {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	mrruntime "github.com/quernmr/quern/runtime"
 )
@@ -56,6 +57,9 @@ type sides[K, A, B any] struct {
 }
 
 func (s sides[K, A, B]) inputs() []*inputSpec { return append(s.left.inputs(), s.right.inputs()...) }
+func (s sides[K, A, B]) smallSides() []*broadcast {
+	return slices.Concat(s.left.smallSides(), s.right.smallSides())
+}
 func (s sides[K, A, B]) checkPairs() error {
 	return errors.Join(s.left.checkPairs(), s.right.checkPairs())
 }
@@ -80,7 +84,7 @@ func (s sides[K, A, B]) texts() []func(key, value []byte) string {
 func (s sides[K, A, B]) recordText() func(key, value []byte) string {
 	left, right := s.left.recordText(), s.right.recordText()
 	return func(key, value []byte) string {
-		if len(key) > 0 && key[len(key)-1] == rightSide {
+		if len(key) > 0 && key[len(key)-1] >= rightSide {
 			return right(key, value)
 		}
 		return left(key, value)
@@ -94,10 +98,13 @@ func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.C
 }
 
 // The key of a join is the nested form of the author's key plus a byte for its side. So the
-// left values of a key come before the right ones.
+// left values of a key come before the right ones. A note follows the values of its side; see [sharing].
 const (
 	leftSide  = 0
-	rightSide = 1
+	leftNote  = leftSide + noteOf
+	rightSide = 2
+	rightNote = rightSide + noteOf
+	noteOf    = 1
 )
 
 // joinShape appends the byte of a side to the author's keys. The group ignores it.
@@ -131,9 +138,10 @@ func joinShape[K any](custom *Codec[K], side byte) shape[K] {
 // joined guards the values of one key of a join.
 type joined struct {
 	values
-	ended        [2]bool // a range has seen the end of the side
-	rightPending bool    // the current record of g is the first right one, not yet returned
-	rightStarted bool    // the left side can no longer be read
+	ended        [rightNote + 1]bool // by side: a range has seen its end
+	noted        [rightNote + 1]bool // by side: it has a note
+	rightPending bool                // the current record of g is the first right one, not yet returned
+	rightStarted bool                // the left side can no longer be read
 }
 
 func (j *joined) begin() (group int64) {
@@ -151,13 +159,15 @@ func (j *joined) next(side byte) bool {
 	}
 	for j.g.next() {
 		rest := j.g.rest()
-		if len(rest) != 1 || rest[0] > rightSide {
+		if len(rest) != 1 || rest[0] > rightNote {
 			j.fail(fmt.Errorf("the key's last byte, the side of the join: %w", errInvalid))
 			return false
 		}
 		switch {
 		case rest[0] == side:
 			return true
+		case rest[0] == leftNote || rest[0] == rightNote:
+			j.noted[rest[0]-noteOf] = true
 		case side == leftSide:
 			j.rightPending = true
 			return false
@@ -207,8 +217,8 @@ func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(
 		return nil
 	}
 	return func(rt *mrruntime.Task) mrruntime.CombineFunc {
-		sides := [2]mrruntime.CombineFunc{passRecords, passRecords}
-		for side, combiner := range []func(*mrruntime.Task) mrruntime.CombineFunc{left, right} {
+		sides := map[byte]mrruntime.CombineFunc{leftSide: passRecords, rightSide: passRecords}
+		for side, combiner := range map[byte]func(*mrruntime.Task) mrruntime.CombineFunc{leftSide: left, rightSide: right} {
 			if combiner != nil {
 				sides[side] = combiner(rt)
 			}
@@ -252,7 +262,7 @@ type sideRun struct {
 
 func (r *sideRun) currentSide() (side byte, ok bool) {
 	key := r.in.Key()
-	if len(key) == 0 || key[len(key)-1] > rightSide {
+	if len(key) == 0 || key[len(key)-1] != leftSide && key[len(key)-1] != rightSide {
 		return 0, false
 	}
 	return key[len(key)-1], true

@@ -29,6 +29,10 @@ const (
 // value without a partner, and nil for the other one. Both pointers are valid during the call. Keys come in their
 // order; the order of the pairs of a key is not defined.
 //
+// If one side has very many values of a key, several reduces may get parts of them, and each the few values of the
+// other side. So no reduce has all the pairs of this key. This is not done with Partition, TotalOrder or Combine, nor if
+// quern.join.divide.keys is false.
+//
 // It takes little memory however many values a key has: if those of a take more than quern.join.buffer.bytes,
 // they go to a file in the attempt's directory, which is read once for each such buffer of values of b. So it is
 // fastest if a has fewer values of a key than b.
@@ -37,8 +41,9 @@ func JoinEach[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], kind JoinKind
 	if kind > FullJoin {
 		a = a.withError(fmt.Sprintf("JoinEach: there is no kind %d of joins", kind))
 	}
-	from, prefix := joinedSides(a, b, "JoinEach")
-	return newResult(from, prefix, func(x *reduction[KO, VO]) (err error) {
+	both, prefix := joinedSides(a, b, "JoinEach")
+	from := sharedSides[K, A, B]{both}
+	r := newResult(from, prefix, func(x *reduction[KO, VO]) (err error) {
 		j := &joined{values: values{t: x.t, g: x.g}}
 		key, kd := must(a.key), &decoder{keep: true}
 		p := &pairing[A, B]{j: j, kind: kind, left: must(a.value), right: must(b.value), limit: joinBuffer(x.t),
@@ -53,6 +58,8 @@ func JoinEach[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], kind JoinKind
 			return p.run(func(a *A, b *B) error { return f(x.t, k, a, b, x.emit) })
 		})
 	})
+	r.stage.(*reduced[KO, VO]).spreads = from.spreads()
+	return r
 }
 
 // joinBuffer returns the bytes of the values of a side that are kept in memory.
@@ -78,16 +85,23 @@ type pairing[A, B any] struct {
 	b             B
 }
 
+// cachedRights is the bytes of right values that are paired at a time while the left ones are in memory: they fit into the
+// processor's cache.
+const cachedRights = 256 << 10
+
 // run calls f for the pairs of the current key.
 func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
 	if err := cmp.Or(p.readLeft(), p.failed()); err != nil {
 		return err
 	}
 	some := len(p.lefts) > 0 || p.spill.values > 0
-	paired := false
+	paired, limit := false, p.limit
+	if p.spill.values == 0 {
+		limit = min(limit, cachedRights) // no file is read again for each buffer
+	}
 	for more := p.j.next(rightSide); more; paired = true {
 		p.rights = p.rights[:0]
-		for ; more && len(p.rights) < p.limit; more = p.j.next(rightSide) {
+		for ; more && len(p.rights) < limit; more = p.j.next(rightSide) {
 			p.rights = appendSized(p.rights, p.j.g.in.Value())
 		}
 		var err error
@@ -96,14 +110,14 @@ func (p *pairing[A, B]) run(f func(a *A, b *B) error) error {
 			err = p.eachLeft(func(a A) error {
 				return p.eachRight(func(b B) error { p.a, p.b = a, b; return f(&p.a, &p.b) })
 			})
-		case p.kind == RightJoin || p.kind == FullJoin:
+		case (p.kind == RightJoin || p.kind == FullJoin) && !p.j.noted[leftSide]:
 			err = p.eachRight(func(b B) error { p.b = b; return f(nil, &p.b) })
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if paired || p.kind == InnerJoin || p.kind == RightJoin {
+	if paired || p.j.noted[rightSide] || p.kind == InnerJoin || p.kind == RightJoin {
 		return nil
 	}
 	return p.eachLeft(func(a A) error {

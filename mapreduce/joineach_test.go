@@ -72,10 +72,10 @@ func allPairs(kind JoinKind, lefts, rights map[int64][]string) (all []string) {
 
 // joinRecords returns the sorted records of a join.
 func joinRecords(lefts, rights map[int64][]string) (records []record) {
-	for side, of := range []map[int64][]string{lefts, rights} {
+	for side, of := range map[byte]map[int64][]string{leftSide: lefts, rightSide: rights} {
 		for key, all := range of {
 			for _, v := range all {
-				records = append(records, record{key: joinKey(key, byte(side)), value: stringCodec.append(nil, v)})
+				records = append(records, record{key: joinKey(key, side), value: stringCodec.append(nil, v)})
 			}
 		}
 	}

@@ -3,13 +3,13 @@
 //
 // # A first job
 //
-// Five names are enough: [Main], [Lines], [Map], [Fold] and [Result.Job].
+// Six names are enough: [Main], [Lines], [Map], [Words], [Fold] and [Result.Job].
 //
 //	func main() { mapreduce.Main(wordcount) }
 //
 //	func wordcount() (*mapreduce.Job, error) {
 //		words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
-//			for w := range strings.FieldsSeq(line) {
+//			for w := range mapreduce.Words(line) {
 //				emit(w, 1)
 //			}
 //			return nil
@@ -26,11 +26,11 @@
 //   - Read: [Lines], [KeyValues], [CSV], [JSONLines], [Records], [Files]; your own formats,
 //     [NewInput], [NewFileInput] and [InputOf]; another job's result, [From]; no files,
 //     [Generate]; several inputs, [Merge] or [Join].
-//   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
+//   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly]. Words of a line: [Words].
 //   - Shrink map output: [Pairs.Combine], [Pairs.CombineGroup]; [Fold] does it by itself.
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];
 //     with state across keys, [ReduceAll]; two kinds of values, [Join] (for three, join
-//     twice); only sort, [Sort].
+//     twice), [JoinEach]; in the maps, [BroadcastJoin]; only sort, [Sort].
 //   - Largest values, [Top]; a part of the records, [Sample] and [Reservoir].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], structs, or a type with [Fields].
@@ -154,6 +154,7 @@
 //	                               then combine.go, after the sort
 //	records that a reduce reads    group.go
 //	top values, samples            top.go, sample.go
+//	words of a line                words.go
 //	encodings, hashes, text        codec.go, codec_kinds.go, pair.go, fields.go;
 //	                               layout.go: types without methods;
 //	                               internal/javatext: floats

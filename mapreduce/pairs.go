@@ -21,8 +21,9 @@ type Pairs[K, V any] struct {
 	group      func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
 	partition  func(key K, n int) int
 	totalOrder bool
-	keyFile    KeyFile[K] // of ranges; nil: none
-	errs       []error    // misuse, found while the job was built
+	keyFile    KeyFile[K]   // of ranges; nil: none
+	broadcasts []*broadcast // small sides that the maps look up
+	errs       []error      // misuse, found while the job was built
 }
 
 // source is a map function with its input.
@@ -110,6 +111,11 @@ func Merge[K, V any](ps ...*Pairs[K, V]) *Pairs[K, V] {
 			merged.misuse("set Combine, Partition, TotalOrder and Codecs on the result of Merge, not on its parts")
 		}
 		merged.sources = append(merged.sources, p.sources...)
+		for _, b := range p.broadcasts {
+			if !slices.Contains(merged.broadcasts, b) {
+				merged.broadcasts = append(merged.broadcasts, b)
+			}
+		}
 		merged.errs = append(merged.errs, p.errs...)
 	}
 	if len(ps) == 0 {
@@ -207,6 +213,8 @@ func (p *Pairs[K, V]) inputs() []*inputSpec {
 	return all
 }
 
+func (p *Pairs[K, V]) smallSides() []*broadcast { return p.broadcasts }
+
 // shape is how one kind of reduce encodes and groups keys.
 type shape[K any] struct {
 	key func() *codec[K] // returns a new codec; its hash picks the partition
@@ -291,8 +299,7 @@ func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *c
 	defer table.close()
 	err = src.run(t, in, table.emit)
 	if err == nil && t.err == nil && in.Err() == nil {
-		table.fold()
-		table.flush()
+		table.finish()
 	}
 	table.count()
 	return t.end(in.Err, err)

@@ -74,6 +74,9 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if plan.Files, err = at.sideFiles(j, plan.Properties); err != nil {
 		return nil, err
 	}
+	if plan.Results, err = c.addBroadcasts(at, plan.Files, st.smallSides()); err != nil {
+		return nil, err
+	}
 	if err := checkNamedOutputs(j.Outputs); err != nil {
 		return nil, err
 	}
@@ -225,16 +228,20 @@ func (at places) sideFiles(j *Job, properties map[string]string) (map[string]str
 }
 
 func (at places) addFiles(to, given map[string]string, suffix string) error {
+	kind := "side file"
+	if suffix != "" {
+		kind = "archive"
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return fmt.Errorf("side file %q: its name is not a file name", name)
+			return fmt.Errorf("%s %q: its name is not a file name", kind, name)
 		}
 		if to[name] != "" || to[name+"/"] != "" {
-			return fmt.Errorf("side file %q is declared twice", name)
+			return fmt.Errorf("%s %q: a side file or archive with this name is declared already", kind, name)
 		}
 		clean, err := at.cleanInput(given[name])
 		if err != nil {
-			return fmt.Errorf("side file %q: %w", name, err)
+			return fmt.Errorf("%s %q: %w", kind, name, err)
 		}
 		to[name+suffix] = clean
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 )
 
 // Result describes a job's output. [Result.Job] makes it a job, and [From] an input of
@@ -247,9 +246,9 @@ func requirePairs[K, V any](p *Pairs[K, V], missing bool, function string) *Pair
 	return p
 }
 
-// withError returns a copy of p with an error; other users of p do not get the error.
+// withError returns a copy of p with an error, which begins with the function that was called. Other users of p do not get it.
 func (p *Pairs[K, V]) withError(text string) *Pairs[K, V] {
 	q := *p
-	q.errs = append(q.errs[:len(q.errs):len(q.errs)], errors.New(reflect.TypeFor[Pair[K, V]]().String()+": "+text))
+	q.errs = append(q.errs[:len(q.errs):len(q.errs)], errors.New(text))
 	return &q
 }

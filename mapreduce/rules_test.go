@@ -326,7 +326,7 @@ func TestPlanErrors(t *testing.T) {
 		"outputs inside":     {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x/y" }), edit(func(j *Job) { j.Output = "/x" })}}, []string{"jobs i and j", "inside the other", "file:///x/y"}},
 		"read by path":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), Sort(wordPairs("/x/part-r-00000")).Job("j")}}, []string{"job j reads file:///x/part-r-00000", "job i", "From"}},
 		"from nothing":       {Sort(Map(From(new(Result[string, int64])), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })).Job("j"), []string{"no job writes"}},
-		"sample of 1.5":      {Sort(Map(Sample(Lines(), 1.5, 1), func(*Task, string, func(string, int64)) error { return nil })).Job("j"), []string{"sample a fraction of 1.5: want 0 to 1"}},
+		"sample of 1.5":      {Sort(Map(Sample(Lines(), 1.5, 1), func(*Task, string, func(string, int64)) error { return nil })).Job("j"), []string{"Sample of a fraction of 1.5: want 0 to 1"}},
 		"reservoir of 0":     {Reservoir(Lines(), 0, 1).Job("j"), []string{"Reservoir of 0 records"}},
 		"top of 0":           {Top(wordPairs(), 0, cmp.Compare[int64]).Job("j"), []string{"Top of 0 values"}},
 		"sample without":     {Sort(Map(Sample(Lines(), 0.5, 1), func(*Task, string, func(string, int64)) error { return nil })).Job("j"), []string{"has no offset in its file"}},

@@ -20,7 +20,7 @@ func Sample[R any](in Input[R], fraction float64, seed uint64) Input[R] {
 		return in
 	}
 	if !(fraction >= 0 && fraction <= 1) {
-		in = in.withError(fmt.Errorf("sample a fraction of %v: want 0 to 1", fraction))
+		in = in.withError(fmt.Errorf("Sample of a fraction of %v: want 0 to 1", fraction))
 	}
 	read := in.read
 	in.read = func(t *Task, s splitReader) iter.Seq[R] {
@@ -85,7 +85,7 @@ type ranking struct {
 	path       string
 }
 
-var errNoOffset = misuse("sample: a record has no offset in its file that is the same for all splits: read text or records of plain files")
+var errNoOffset = misuse("Sample: a record has no offset in its file that is the same for all splits: read text or records of plain files")
 
 func (r *ranking) of(s splitReader) (rank uint64, err error) {
 	path, offset := s.Place()

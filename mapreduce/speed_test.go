@@ -61,6 +61,10 @@ func (h *nullHost) container(string, string, func(io.Writer) (func() error, erro
 	panic("no container")
 }
 
+func (h *nullHost) sideInput([]string, *wire.InputPlan, mrruntime.Format) (splitReader, error) {
+	panic("no small side")
+}
+
 func nullSpec() *jobSpec {
 	return &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &nullHost{Task: t} }}
 }

@@ -15,12 +15,14 @@ type stage interface {
 	resultForm() (string, error) // the encodings of both
 	reduces() bool
 	dividesKeys() bool                    // records with equal keys may be in several partitions of a total order
+	spreadsKeys() bool                    // records of a side of a join with equal keys may be in several partitions
 	reduce(*jobSpec) mrruntime.ReduceFunc // nil: map-only
 }
 
 // emitted describes the map output of a stage.
 type emitted interface {
 	inputs() []*inputSpec
+	smallSides() []*broadcast // that the maps look up
 	checkPairs() error
 	pairTypes() (key, value string)
 	combines() bool
@@ -48,10 +50,11 @@ func (p shaped[K, V]) withoutReduces() stage       { return p.mapOnly().stage }
 // reduced is a stage with reduces.
 type reduced[KO, VO any] struct {
 	emitted
-	result *Result[KO, VO]
-	prefix func() func(key []byte) (int, error) // as in shape
-	run    func(*reduction[KO, VO]) error       // called for each partition
-	single bool                                 // run treats each record by itself
+	result  *Result[KO, VO]
+	prefix  func() func(key []byte) (int, error) // as in shape
+	run     func(*reduction[KO, VO]) error       // called for each partition
+	single  bool                                 // run treats each record by itself
+	spreads bool                                 // see stage.spreadsKeys
 }
 
 func newResult[KO, VO any](from emitted, prefix func() func([]byte) (int, error), run func(*reduction[KO, VO]) error) *Result[KO, VO] {
@@ -72,6 +75,8 @@ func (s *reduced[KO, VO]) reduces() bool { return true }
 
 // A combiner leaves few records of a key.
 func (s *reduced[KO, VO]) dividesKeys() bool { return s.single && !s.combines() }
+
+func (s *reduced[KO, VO]) spreadsKeys() bool { return s.spreads }
 
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
@@ -120,6 +125,7 @@ func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.Combin
 func (s *mapped[K, V]) ranges() *mrruntime.Ranges                                     { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
 func (s *mapped[K, V]) dividesKeys() bool                                             { return false }
+func (s *mapped[K, V]) spreadsKeys() bool                                             { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }
 func (s *mapped[K, V]) withoutReduces() stage                                         { return s }
 

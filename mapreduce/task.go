@@ -31,6 +31,7 @@ type Task struct {
 	open     bool  // emit and Write are allowed: the author's function runs, without error so far
 	returned bool  // the attempt's code has returned
 	combines bool  // it is the task of a combiner
+	small    bool  // it reads the small side of a join
 
 	locate func(error) error // adds the current record or key to an error; nil in a combiner
 
@@ -85,6 +86,7 @@ type host interface {
 	Parts(name string) ([]SidePart, error)
 	Directory(name string) (string, error)
 	Dir() string // for temporary files
+	sideInput(names []string, in *wire.InputPlan, format mrruntime.Format) (splitReader, error)
 	CloseOutput(name string) error
 	open(name string) (recordWriter, error)
 	container(name, suffix string, begin func(io.Writer) (end func() error, err error)) (recordCounter, error)
@@ -119,6 +121,10 @@ func (h attemptHost) open(name string) (recordWriter, error) { return h.Output(n
 
 func (h attemptHost) container(name, suffix string, begin func(io.Writer) (func() error, error)) (recordCounter, error) {
 	return h.Container(name, suffix, begin)
+}
+
+func (h attemptHost) sideInput(names []string, in *wire.InputPlan, format mrruntime.Format) (splitReader, error) {
+	return h.SideInput(names, in, format)
 }
 
 func newTask(t *mrruntime.Task, job *jobSpec) *Task {
@@ -327,6 +333,9 @@ func writeTo[K, V any](t *Task, output, file string, k K, v V) {
 func openNamed[K, V any](t *Task, output, file string) (*namedOutput, error) {
 	if t.combines {
 		return nil, misuse(fmt.Sprintf("output %q: a combiner cannot write to it, because it may get a record several times: write in the map or reduce", output))
+	}
+	if t.small {
+		return nil, misuse(fmt.Sprintf("output %q: the small side of a BroadcastJoin cannot write to it, because each worker reads that side: write in the join's function", output))
 	}
 	if !slices.Contains(t.job.outputs, output) {
 		return nil, misuse(fmt.Sprintf("output %q is not in Job.Outputs (which has: %s)", output, strings.Join(t.job.outputs, ", ")))

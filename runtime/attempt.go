@@ -83,7 +83,11 @@ func (a *attempt) run() error {
 	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging,
 		unmarked: strings.TrimSpace(a.plan().Properties[MarkSuccess]) == "false"}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
+	a.task.partsOf = a.partsOf
 	a.task.stagedList = sideFilesName(a.sub.Staging, a.id().Task.Job)
+	if a.id().Task.Kind != wire.Map || a.task.Partitions == 0 {
+		a.worker.sortMemory.Free()
+	}
 	switch a.id().Task.Kind {
 	case wire.Commit:
 		err = a.commit()

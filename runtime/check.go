@@ -14,6 +14,7 @@ import (
 // them.
 const (
 	checkedBytes  = 1 << 20   // of records
+	checkedPlaces = 8         // of these bytes
 	checkedOutput = 256 << 20 // bytes of map output, in memory
 )
 
@@ -81,7 +82,11 @@ func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
 		return nil, nil, err
 	}
 	defer split.close()
-	split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), checkedBytes)
+	places := make([]int64, checkedPlaces)
+	for i := range places {
+		places[i] = split.length() * int64(i) / checkedPlaces
+	}
+	split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), places, checkedBytes/checkedPlaces)
 	out := &checkedRecords{}
 	run := func(to Collector) error {
 		err := protect(func() error { return program.Jobs[a.cmd.Index].Maps[split.Input](a.task, split, to) }, split.Where)
@@ -130,7 +135,7 @@ func differs(first, second []checkedRecord, text func(key, value []byte) string)
 		case i == len(records):
 			return "no more records"
 		case text == nil || records[i].partition == ofFile:
-			return fmt.Sprintf("%q", wire.Truncate(records[i].value, 200))
+			return fmt.Sprintf("%q in file %s", wire.Truncate(records[i].value, 200), records[i].key)
 		}
 		r := records[i]
 		return fmt.Sprintf("%q for reduce %d", wire.Truncate(text([]byte(r.key), []byte(r.value)), 200), r.partition)

@@ -48,6 +48,14 @@ const lockPoll = 50 * time.Millisecond
 // IsDirectory reports whether a side file with this name is a directory.
 func IsDirectory(name string) bool { return strings.HasSuffix(name, "/") }
 
+// SideName returns what errors call a side file: "archive dict" for a directory, which archives become too.
+func SideName(name string) string {
+	if base, ok := strings.CutSuffix(name, "/"); ok {
+		return fmt.Sprintf("archive %q", base)
+	}
+	return fmt.Sprintf("side file %q", name)
+}
+
 // otherSide returns the name of a directory for that of a file, and the other way round.
 func otherSide(name string) string {
 	if base, ok := strings.CutSuffix(name, "/"); ok {
@@ -144,7 +152,7 @@ func (t *Task) Directory(name string) (string, error) {
 	}
 	dir, err := t.fetchDirectory(name)
 	if err != nil {
-		return "", fmt.Errorf("side file %q: %w", name, err)
+		return "", fmt.Errorf("%s: %w", SideName(name+"/"), err)
 	}
 	if t.directories == nil {
 		t.directories = make(map[string]string)

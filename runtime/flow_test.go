@@ -41,11 +41,12 @@ func TestFlowInput(t *testing.T) {
 			}
 			sub := &wire.Submission{Staging: testStaging, Plan: wire.Plan{Jobs: []wire.JobPlan{
 				{Name: "a", Reduces: c.reduces},
-				{Name: "b", Inputs: []wire.InputPlan{{Format: formatLines, From: 1}}},
+				{Name: "b", Inputs: []wire.InputPlan{{Format: formatLines, From: 1}}, Results: []wire.SideResult{{Name: "side", From: 1}}},
 			}}}
 			a := &attempt{fs: f, sub: sub, job: &Job{}, task: &Task{Ctx: t.Context()}, settings: settings{splitMin: 1, splitMax: 100},
 				cmd: &wire.Run{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id}}, Index: 1}}
 			splits, err := a.jobSplits()
+			checkSideResult(t, a, err)
 			switch {
 			case c.want == "" && (err != nil || len(splits) != c.splits):
 				t.Errorf("%d splits, want %d, error %v", len(splits), c.splits, err)
@@ -55,5 +56,31 @@ func TestFlowInput(t *testing.T) {
 				t.Errorf("error %v is not fatal", err)
 			}
 		})
+	}
+}
+
+// checkSideResult: a result that is a side file has the files that it has as an input, and the same error.
+func checkSideResult(t *testing.T, a *attempt, want error) {
+	t.Helper()
+	a.task.Plan, a.task.fs, a.task.partsOf = a.plan(), a.fs, a.partsOf
+	in, err := a.task.SideInput([]string{"side"}, &wire.InputPlan{Format: formatLines}, nil)
+	if err != nil || want != nil {
+		if err == nil || want == nil || !strings.Contains(err.Error(), want.Error()) {
+			t.Errorf("side file: error %v, that of the input is %v", err, want)
+		}
+		return
+	}
+	defer in.Close()
+	files, _ := a.partsOf(1)
+	lines := 0
+	for range in.Lines() {
+		lines++
+	}
+	content := 0
+	for _, file := range files {
+		content += int(file.Size) / len("a\n")
+	}
+	if lines != content || in.Err() != nil {
+		t.Errorf("side file: %d lines, want %d (%v)", lines, content, in.Err())
 	}
 }

@@ -22,16 +22,17 @@ const FormatMapred = "mapred"
 // formats are the built-in input formats by name. Package mapreduce yields their records.
 // Any other name is the author's own format; its files are not decompressed.
 var formats = map[string]Format{
-	"lines":      sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
-	"text":       sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces, single: true},
-	"pieces":     sized{samplePlaces: 1, single: true}, // the job's own code reads their records
-	"keyvalues":  sized{text: true, decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
-	"nlines":     counted{sized{text: true, samplePlaces: 1}},
-	"records":    fixed{sized{decompresses: true, samplePlaces: sampledPlaces}},
-	"files":      sized{decompresses: true, whole: true, archives: true},
-	"csv":        sized{decompresses: true, whole: true},
-	"jsonlines":  sized{decompresses: true, cutsCompressed: true, samplePlaces: sampledPlaces},
-	formatBinary: sized{unit: binaryUnit, samplePlaces: sampledPlaces},
+	"lines":        sized{text: true, decompresses: true, cutsCompressed: true},
+	"text":         sized{text: true, decompresses: true, cutsCompressed: true, single: true},
+	FormatCombined: combined{sized{text: true, decompresses: true, cutsCompressed: true}},
+	"pieces":       sized{sampleBegin: true, single: true}, // the job's own code reads their records
+	"keyvalues":    sized{text: true, decompresses: true, cutsCompressed: true},
+	"nlines":       counted{sized{text: true, sampleBegin: true}},
+	"records":      fixed{sized{decompresses: true}},
+	"files":        sized{decompresses: true, whole: true, archives: true},
+	"csv":          sized{decompresses: true, whole: true},
+	"jsonlines":    sized{decompresses: true, cutsCompressed: true},
+	formatBinary:   sized{unit: binaryUnit},
 
 	formatGenerated: generated{},
 }
@@ -45,9 +46,9 @@ type Format interface {
 	CheckFile(file dfs.Info) error
 	// Splits returns the chunks of each split, in reading order.
 	Splits(in *wire.InputPlan, files []File) ([][]Chunk, error)
-	// Sample returns pieces of a chunk with about maxBytes of records, for the cuts of a
-	// total order. If it returns nil, the chunk is read from its beginning.
-	Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk
+	// Sample returns pieces of a chunk, each of about length bytes of records, from places in the chunk, which
+	// ascend. If it returns nil, the chunk is read from its beginning.
+	Sample(in *wire.InputPlan, c Chunk, places []int64, length int64) []Chunk
 }
 
 // BuiltIn reports whether a built-in format has this name.
@@ -74,10 +75,11 @@ type File struct {
 	Size      int64
 	SplitSize int64 // bytes that one map should read, from the file's block size and the split properties
 
-	info   dfs.Info
-	lines  int64       // of a split of the format nlines
-	blocks []dfs.Block // nil: not known
-	open   func(Chunk) (ReadAtCloser, error)
+	info     dfs.Info
+	lines    int64       // of a split of the format nlines
+	splitMax int64       // bytes from which a split of the format combinedtext is full
+	blocks   []dfs.Block // nil: not known
+	open     func(Chunk) (ReadAtCloser, error)
 }
 
 // ReadAtCloser is an open file.
@@ -102,7 +104,7 @@ type sized struct {
 	archives       bool  // archives may be read, as they are
 	single         bool  // as Hadoop's FileInputFormat: each split is of one file, an empty file too, and the longest split is the first
 	unit           int64 // offsets of cuts are multiples of this
-	samplePlaces   int64 // number of pieces in a sample of a chunk
+	sampleBegin    bool  // a sample of a chunk is its beginning
 }
 
 func (f sized) readsText() bool { return f.text }
@@ -186,8 +188,20 @@ func (f sized) singleSplits(in *wire.InputPlan, files []File) (splits [][]Chunk,
 			return nil, errManySplits
 		}
 	}
-	slices.SortStableFunc(splits, func(a, b []Chunk) int { return cmp.Compare(b[0].Length, a[0].Length) })
+	longestFirst(splits)
 	return splits, nil
+}
+
+// longestFirst sorts splits as Hadoop's older API numbers maps.
+func longestFirst(splits [][]Chunk) {
+	slices.SortStableFunc(splits, func(a, b []Chunk) int { return cmp.Compare(totalOf(b), totalOf(a)) })
+}
+
+func totalOf(chunks []Chunk) (n int64) {
+	for _, c := range chunks {
+		n += c.Length
+	}
+	return n
 }
 
 func (f sized) cut(file *File, size int64) (chunks []Chunk) {
@@ -199,22 +213,29 @@ func (f sized) cut(file *File, size int64) (chunks []Chunk) {
 	return append(chunks, file.piece(file.Size-remaining, remaining))
 }
 
-// Sample takes pieces from all parts of a long chunk, because the beginning of sorted
-// input is no fair sample.
-func (f sized) Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk {
+func (f sized) Sample(in *wire.InputPlan, c Chunk, places []int64, length int64) []Chunk {
 	if f.whole || f.packed(c.Path) {
 		return nil
 	}
-	n, unit := f.samplePlaces, f.unitOf(in)
-	length := (maxBytes + n*unit - 1) / (n * unit) * unit
-	if c.Length <= n*length {
+	all, unit := int64(len(places))*length, f.unitOf(in)
+	if c.Length <= all {
 		return []Chunk{c}
 	}
-	pieces := make([]Chunk, n)
-	for i := range pieces {
-		pieces[i] = c
-		pieces[i].Offset += int64(i) * (c.Length / n / unit * unit)
-		pieces[i].Length = length
+	if f.sampleBegin {
+		c.Length = all
+		return []Chunk{c}
+	}
+	length = (length + unit - 1) / unit * unit
+	n := int((all + length - 1) / length) // fewer places if pieces are longer
+	pieces, end := make([]Chunk, 0, n), int64(0)
+	for i := range n {
+		at := places[i*len(places)/n]
+		piece, from := c, max(at/unit*unit, end)
+		piece.Offset += from
+		piece.Length = min(length, c.Length-from)
+		if end = from + length; piece.Length > 0 {
+			pieces = append(pieces, piece)
+		}
 	}
 	return pieces
 }
@@ -256,13 +277,13 @@ func (generated) Splits(in *wire.InputPlan, _ []File) ([][]Chunk, error) {
 	return splits, nil
 }
 
-func (generated) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
+func (generated) Sample(*wire.InputPlan, Chunk, []int64, int64) []Chunk { return nil }
 
 // own is the Format of an author who reads pieces of files, but leaves cutting to sized. Its sample is read from the
 // beginning of a chunk, because a piece of the sample's size may have no record, if records come in large blocks.
 type own struct{ sized }
 
-func (own) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
+func (own) Sample(*wire.InputPlan, Chunk, []int64, int64) []Chunk { return nil }
 
 // Cut is the Format of an author who cuts files in code. The function returns the chunks
 // of each split, with path, offset and length.
@@ -272,7 +293,7 @@ func (Cut) Check(*wire.InputPlan, int) error { return nil }
 
 func (Cut) CheckFile(dfs.Info) error { return nil }
 
-func (Cut) Sample(*wire.InputPlan, Chunk, int64) []Chunk { return nil }
+func (Cut) Sample(*wire.InputPlan, Chunk, []int64, int64) []Chunk { return nil }
 
 // Splits calls the author's function and checks its result.
 func (cut Cut) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {

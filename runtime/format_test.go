@@ -76,7 +76,7 @@ func TestCut(t *testing.T) {
 	for maxBytes, want := range map[int64]int{1: 4, 4: 4, 8: 5, math.MaxInt64: 5} {
 		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, splitSettings(1), new(pulse))
 		if maxBytes < math.MaxInt64 {
-			s.limit(Cut(nil), maxBytes)
+			s.limit(Cut(nil), []int64{0}, maxBytes)
 		}
 		file, got := must(s.Open(s.Chunks()[0])), 0
 		for at := int64(0); at < 5; at++ {

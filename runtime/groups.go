@@ -34,6 +34,12 @@ func (x *Groups) Next(size int) {
 	x.size = int64(size)
 }
 
+// repeat notes n more records that equal the current one.
+func (x *Groups) repeat(n int64) {
+	x.records += n
+	x.bytes += n * x.size
+}
+
 // Describe sets functions that return the key of the current group, nil if there is none, and that print the
 // key of a group.
 func (x *Groups) Describe(current func() []byte, text func(key []byte) (string, error)) {

@@ -24,7 +24,7 @@ func missing(err error) bool {
 func inputFiles(f dfs.FS, in *wire.InputPlan, format Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	text, ok := format.(interface{ readsText() bool })
-	which := selection{recursive: s.recursive, lines: ok && text.readsText()}
+	which := selection{recursive: s.recursive, lines: ok && text.readsText(), binary: make(map[string]bool)}
 	for _, p := range in.Paths {
 		more, err := filesAt(f, p, which)
 		for i := 0; i < len(more) && err == nil; i++ {
@@ -71,6 +71,9 @@ func filesAt(f dfs.FS, name string, which selection) ([]dfs.Info, error) {
 	}
 	var files []dfs.Info
 	for _, info := range matched {
+		if err := which.refuseBinary(f, info); err != nil {
+			return nil, err
+		}
 		more, err := filesOf(f, info, which, nil)
 		if err != nil {
 			return nil, err
@@ -112,9 +115,33 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 
 // selection tells which files of a directory are listed.
 type selection struct {
-	recursive bool // those of directories in it, too
-	hidden    bool // also hidden ones
-	lines     bool // they must be text: a directory with binary records is refused
+	recursive bool            // those of directories in it, too
+	hidden    bool            // also hidden ones
+	lines     bool            // they must be text: binary records are refused
+	binary    map[string]bool // with lines: whether a directory that was looked at has binary records
+}
+
+// refuseBinary refuses a file that a path or pattern names, if a job has written it in the binary format. For directories,
+// filesOf does so.
+func (s *selection) refuseBinary(f dfs.FS, info dfs.Info) error {
+	if !s.lines || info.Dir || hidden(info.Name) {
+		return nil
+	}
+	dir := dfs.Dir(info.Name)
+	binary, seen := s.binary[dir]
+	if !seen {
+		_, err := f.Stat(dfs.Join(dir, TypesName))
+		binary = err == nil
+		s.binary[dir] = binary
+	}
+	if binary {
+		return notLines(info.Name)
+	}
+	return nil
+}
+
+func notLines(name string) error {
+	return fmt.Errorf("%w: %s has binary records, not lines of text: read them with mapreduce.Stored", ErrInput, name)
 }
 
 // filesOf returns info itself if it is a file. For a directory it returns the files of the
@@ -141,7 +168,7 @@ func filesOf(f dfs.FS, info dfs.Info, which selection, above []string) ([]dfs.In
 	for _, entry := range infos {
 		switch {
 		case which.lines && dfs.Base(entry.Name) == TypesName:
-			return nil, fmt.Errorf("%w: %s has binary records, not lines of text: read them with mapreduce.Stored", ErrInput, info.Name)
+			return nil, notLines(info.Name)
 		case hidden(entry.Name) && !which.hidden:
 		case !entry.Dir:
 			files = append(files, entry)

@@ -105,3 +105,42 @@ func TestLongOutputs(t *testing.T) {
 		}
 	}
 }
+
+// TestBinaryIsNotText: formats of text refuse binary records, whether a path names their directory, files by a pattern,
+// or one file. Other formats, and files beside such a directory, are not refused.
+func TestBinaryIsNotText(t *testing.T) {
+	top := t.TempDir()
+	if err := os.Mkdir(filepath.Join(top, "out"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"beside", "out/part-r-00000", "out/part-r-00001", "out/_types"} {
+		if err := os.WriteFile(filepath.Join(top, file), []byte("x\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := dfs.Mux{"file": local.New()}
+	for _, c := range []struct{ format, path, refused string }{
+		{"lines", "out", "out"},
+		{"lines", "out/part-*", "out/part-r-00000"},
+		{"lines", "out/part-r-00001", "out/part-r-00001"},
+		{"keyvalues", "o*/part-r-0000{1,2}", "out/part-r-00001"},
+		{"text", "out/part-r-00000", "out/part-r-00000"},
+		{"nlines", "*/part-*", "out/part-r-00000"},
+		{"lines", "*", "out"},
+		{"lines", "beside", ""},
+		{"lines", "out/_types", ""},
+		{"jsonlines", "out/part-*", ""},
+	} {
+		in := &wire.InputPlan{Format: c.format, Paths: []string{"file://" + top + "/" + c.path}}
+		_, err := inputFiles(f, in, formatOf(in), splitSettings(math.MaxInt64))
+		if c.refused == "" {
+			if err != nil {
+				t.Errorf("%s of %s: %v", c.path, c.format, err)
+			}
+			continue
+		}
+		if want := "file://" + top + "/" + c.refused + " has binary records, not lines of text"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of %s: %v, want %q", c.path, c.format, err, want)
+		}
+	}
+}

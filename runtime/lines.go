@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"iter"
 	"unsafe"
+
+	"github.com/quernmr/quern/wire"
 )
 
 // byteOrderMark begins some texts in UTF-8. As in Hadoop, it is not part of a line.
@@ -40,7 +42,10 @@ func (s *Split) Lines() iter.Seq[string] {
 
 // endsAtCR reports whether a CR without LF ends a line too. [Split.Lines] then only cuts off such a CR at the end of a
 // file: its caller cuts lines at the others.
-func (s *Split) endsAtCR() bool { return s.in != nil && s.in.Format == "text" }
+func (s *Split) endsAtCR() bool { return s.in != nil && isText(s.in) }
+
+// isText reports whether an input's lines are those of Hadoop's TextInputFormat.
+func isText(in *wire.InputPlan) bool { return in.Format == "text" || in.Format == FormatCombined }
 
 type lineReader struct {
 	split   *Split

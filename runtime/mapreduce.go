@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
@@ -60,7 +62,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	}
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
-		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }}
+		Codec: a.settings.mapCodec, OnProgress: func() { a.task.pulse.beat() }, Kept: a.worker.sortMemory}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			a.task.combining = nil
@@ -69,6 +71,9 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 				return a.job.Combine(a.task, in, emit)
 			}, a.task.whereCombining)
 		}
+	}
+	if a.settings.mapCodec == shuffle.AutoCodec && a.cmd.Network != nil {
+		config.Network = a.networkOf(a.cmd.Network)
 	}
 	collector, err := shuffle.NewCollector(config)
 	if err != nil {
@@ -91,6 +96,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		return err
 	}
 	a.countOutput(written)
+	a.countChoice(written.Choice)
 	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: written.Partitions, Digest: written.Digest}
 	a.countInput(split)
 	return a.keepSkipped()
@@ -148,6 +154,26 @@ func (a *attempt) countOutput(out shuffle.Output) {
 		wire.CombineOutputRecords: out.Stats.CombineOut,
 	} {
 		a.counters.Add(wire.TaskCounters, name, n)
+	}
+}
+
+// networkOf returns what the choice of a codec needs to know. The map begins now.
+func (a *attempt) networkOf(n *wire.Network) shuffle.Network {
+	began := a.now()
+	ran, waited := runDelay()
+	return shuffle.Network{Rate: n.Rate, Remote: n.Remote, Slots: n.Slots, Spent: func() (time.Duration, float64) {
+		return a.now().Sub(began), stretch(ran, waited)
+	}}
+}
+
+// countChoice counts and logs a codec that was chosen for the map output.
+func (a *attempt) countChoice(c shuffle.Choice) {
+	if a.settings.mapCodec != shuffle.AutoCodec {
+		return
+	}
+	a.counters.Add(wire.QuernCounters, wire.MapOutputsPrefix+strings.ToUpper(cmp.Or(c.Codec, "plain")), 1)
+	if !a.worker.opts.InProcess {
+		fmt.Fprintf(os.Stderr, "codec of map output: %s, because %s\n", cmp.Or(c.Codec, "none"), c.Reason)
 	}
 }
 
@@ -215,6 +241,14 @@ func (m *countedRecords) Next() bool {
 	m.groups.Next(m.Size())
 	m.records++
 	return true
+}
+
+// Repeats skips records that equal the current one, and counts them; see [shuffle.Merger].
+func (m *countedRecords) Repeats() int {
+	n := m.Merger.Repeats()
+	m.groups.repeat(int64(n))
+	m.records += int64(n)
+	return n
 }
 
 // Groups returns the measurement of groups, for the code that knows them.

@@ -33,6 +33,10 @@ type Job struct {
 	// [Task.Division], and the reduce treats each record by itself.
 	DividesKeys bool
 
+	// SpreadsKeys says that it is a join without a total order: keys end with the byte of their side, and the maps
+	// obey [Task.Division]. So the values of a key on one side may be in any partition.
+	SpreadsKeys bool
+
 	Texts []func(key, value []byte) string // for each map: prints a record that it emits; none if the job is map-only
 }
 

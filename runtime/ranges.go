@@ -25,6 +25,10 @@ type Ranges struct {
 // cuts returns the cuts that a file has, or those of a sample, which it may write to a file. Such files have only
 // keys, so cuts with a file divide no key.
 func (a *attempt) cuts() (f cutsFile, err error) {
+	if a.spreads() {
+		f.Spread, err = a.spreadKeys()
+		return f, err
+	}
 	from, to := a.plan().Properties[RangesPath], a.plan().Properties[RangesOutPath]
 	if (from != "" || to != "") && a.job.Ranges == nil {
 		return f, Fatal(errors.New("build job: code for files of ranges is missing"))
@@ -33,18 +37,20 @@ func (a *attempt) cuts() (f cutsFile, err error) {
 		f.Cuts, err = a.readRanges(from)
 		return f, err
 	}
-	maps := a.result.Splits.Maps
-	sample, splits, err := a.sampleKeys(maps)
+	s, err := a.planSample(placesFor(a.plan().Reduces))
+	if err == nil {
+		err = a.sampleKeys(s)
+	}
 	if err != nil {
 		return f, fmt.Errorf("sample the input: %w", err)
 	}
-	f.Cuts = chooseCuts(sample, a.plan().Reduces)
+	f.Cuts = chooseCuts(s, a.plan().Reduces)
 	switch {
 	case to != "":
 		err = a.writeRanges(to, f.Cuts)
 	case a.job.DividesKeys && a.plan().Properties[DivideKeys] != "false":
-		if f.Places = placesOf(sample, a.plan().Reduces, splits); f.Places != nil {
-			f.Maps = maps
+		if f.Places = placesOf(s, a.plan().Reduces); f.Places != nil {
+			f.Maps = s.maps
 		}
 	}
 	return f, err

@@ -61,7 +61,7 @@ type settings struct {
 	lazyOutput         bool
 	ratioMax           int64
 	outputCodec        *compression.Codec // nil: none
-	mapCodec           string             // of [shuffle.CodecNames]
+	mapCodec           string             // of [shuffle.CodecNames], or [shuffle.AutoCodec]
 }
 
 func readSettings(properties map[string]string) (settings, error) {
@@ -108,6 +108,9 @@ func codecOf(properties map[string]string, compress, codec string) (*compression
 
 // codecOfMaps returns the codec of map output. Gzip is deflate with checksums, which map output has.
 func codecOfMaps(properties map[string]string) (string, error) {
+	if strings.TrimSpace(properties[MapCompress]) == shuffle.AutoCodec {
+		return shuffle.AutoCodec, nil
+	}
 	c, err := codecOf(properties, MapCompress, MapCodec)
 	switch {
 	case c == nil:

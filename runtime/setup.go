@@ -12,7 +12,7 @@ import (
 )
 
 // setup checks input and output, and stages the splits, the list of side files and the cuts
-// of a total order. Only then does it make the output's directories, so a refused job
+// of a total order or the keys that a join spreads. Only then does it make the output's directories, so a refused job
 // leaves no output.
 func (a *attempt) setup() error {
 	state, err := a.tree.checkOwner()
@@ -29,7 +29,7 @@ func (a *attempt) setup() error {
 	if err := a.stageSideFiles(); err != nil {
 		return err
 	}
-	if a.plan().TotalOrder && a.plan().Reduces > 1 {
+	if a.dividesInput() {
 		if err := a.stageCuts(); err != nil {
 			return err
 		}
@@ -115,6 +115,10 @@ func (a *attempt) openSplit(n int) (*Split, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.newSplit(n, entry)
+}
+
+func (a *attempt) newSplit(n int, entry splitEntry) (*Split, error) {
 	if entry.Input < 0 || entry.Input >= len(a.plan().Inputs) {
 		return nil, Fatal(fmt.Errorf("split %d: %w: it belongs to input %d", n, ErrCorrupt, entry.Input))
 	}

@@ -50,7 +50,12 @@ func sideFilesOf(name string, infos []dfs.Info) (all []sideFile) {
 
 // stageSideFiles writes the list of the job's side files, unless an earlier attempt did so.
 func (a *attempt) stageSideFiles() error {
-	if len(a.plan().Files) == 0 {
+	plan := a.plan()
+	names := slices.Sorted(maps.Keys(plan.Files))
+	for _, r := range plan.Results {
+		names = append(names, r.Name)
+	}
+	if len(names) == 0 {
 		return nil
 	}
 	name := sideFilesName(a.sub.Staging, a.id().Task.Job)
@@ -58,10 +63,10 @@ func (a *attempt) stageSideFiles() error {
 		return err
 	}
 	var all sideFiles
-	for _, side := range slices.Sorted(maps.Keys(a.plan().Files)) {
-		files, err := SideFiles(a.fs, side, a.plan().Files[side])
+	for _, side := range names {
+		files, err := a.task.listSide(side)
 		if err != nil {
-			return fmt.Errorf("side file %q: %w", side, inputError(err))
+			return fmt.Errorf("%s: %w", SideName(side), inputError(err))
 		}
 		all.Files = append(all.Files, sideFilesOf(side, files)...)
 	}
@@ -73,6 +78,14 @@ func (a *attempt) stageSideFiles() error {
 		return fmt.Errorf("stage the list of side files: %w", err)
 	}
 	return nil
+}
+
+// listSide lists the files of a side file as they are now.
+func (t *Task) listSide(name string) ([]dfs.Info, error) {
+	if from := t.Plan.SideResult(name); from > 0 {
+		return t.partsOf(from)
+	}
+	return SideFiles(t.fs, name, t.Plan.Files[name])
 }
 
 // openSideFiles lists the files of a side file. They are checked again after the code has
@@ -88,7 +101,7 @@ func (t *Task) openSideFiles(name string) ([]dfs.Info, error) {
 // currentSideFiles lists the files of a side file and compares them with the list that the
 // job's setup staged.
 func (t *Task) currentSideFiles(name string) ([]dfs.Info, error) {
-	files, err := SideFiles(t.fs, name, t.Plan.Files[name])
+	files, err := t.listSide(name)
 	if missing(err) || errors.Is(err, ErrInput) {
 		return nil, Fatal(err)
 	}
@@ -124,7 +137,7 @@ func (t *Task) checkSideFiles() error {
 	defer t.mu.Unlock()
 	for _, name := range t.usedSides {
 		if _, err := t.currentSideFiles(name); err != nil {
-			return fmt.Errorf("side file %q: %w", name, err)
+			return fmt.Errorf("%s: %w", SideName(name), err)
 		}
 	}
 	return nil

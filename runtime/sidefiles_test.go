@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -39,6 +40,23 @@ func TestSideFilesChange(t *testing.T) {
 			return err
 		}
 	}
+	records := func(name string) func(*Task) error {
+		return func(t *Task) error {
+			in, err := t.SideInput([]string{name}, &wire.InputPlan{Format: "lines"}, nil)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			var got []string
+			for line := range in.Lines() {
+				got = append(got, line)
+			}
+			if want := map[string]string{"one": "!", "dir": "1 2"}[name]; strings.Join(got, " ") != want {
+				return fmt.Errorf("records %q, want %s (%v)", got, want, in.Err())
+			}
+			return nil
+		}
+	}
 	replace := func(name string) func(*trackerSim) {
 		return func(b *trackerSim) {
 			must(0, b.fs.Remove(name))
@@ -53,6 +71,10 @@ func TestSideFilesChange(t *testing.T) {
 		"nothing":            {use("dir", false), nil, ""},
 		"one":                {use("one", false), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 		"one, as parts":      {use("one", true), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+		"records":            {records("dir"), nil, ""},
+		"one, as records":    {records("one"), replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
+		"more records":       {records("dir"), func(b *trackerSim) { putFile(b.fs, "mem://t/side/dir/z", nil) }, "mem://t/side/dir/z: file has changed"},
+		"gone records":       {records("one"), func(b *trackerSim) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/one"},
 		"gone":               {use("one", false), func(b *trackerSim) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/one"},
 		"of a directory":     {use("dir", true), replace("mem://t/side/dir/b"), "mem://t/side/dir/b: file has changed"},
 		"more in it":         {use("dir", false), func(b *trackerSim) { putFile(b.fs, "mem://t/side/dir/a1", nil) }, "mem://t/side/dir/"},

@@ -69,7 +69,7 @@ type Split struct {
 
 func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s settings, p *pulse) *Split {
 	delimiter, cutAtLines := "", in != nil && in.Format == "nlines"
-	if in != nil && (in.Format == "lines" || in.Format == "text") { // in Hadoop too, KeyValues and NLines have lines
+	if in != nil && (in.Format == "lines" || isText(in)) { // in Hadoop too, KeyValues and NLines have lines
 		delimiter = s.delimiter
 	}
 	return &Split{Input: e.Input, meter: meter{nodes: e.Nodes}, ctx: ctx, fs: f, in: in, chunks: e.Chunks,
@@ -157,12 +157,7 @@ func (s *Split) bytesRead() int64 {
 }
 
 // length returns the bytes of input. Compressed files count with their stored size.
-func (s *Split) length() (n int64) {
-	for _, c := range s.chunks {
-		n += c.Length
-	}
-	return n
-}
+func (s *Split) length() int64 { return totalOf(s.chunks) }
 
 // fail keeps the first error, and adds the file's name if the error does not contain it.
 func (s *Split) fail(c Chunk, err error) {

@@ -34,19 +34,14 @@ type splitEntry struct {
 	Chunks    []Chunk
 }
 
-func (e *splitEntry) length() (n int64) {
-	for _, c := range e.Chunks {
-		n += c.Length
-	}
-	return n
-}
+func (e *splitEntry) length() int64 { return totalOf(e.Chunks) }
 
 // planSplits cuts one input's files into splits, in order. blocks has the blocks of located files; nil: not known.
 // open opens a chunk of a file.
 func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, s settings, blocks map[string][]dfs.Block, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
 	listed := make([]File, len(files))
 	for i, info := range files {
-		listed[i] = File{Path: info.Name, Size: info.Size, info: info, lines: s.linesPerMap, blocks: blocks[info.Name], open: open,
+		listed[i] = File{Path: info.Name, Size: info.Size, info: info, lines: s.linesPerMap, splitMax: s.splitMax, blocks: blocks[info.Name], open: open,
 			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // as in Hadoop
 		if compression.OfFile(info.Name) != nil && overlaps(s.delimiter) {
 			listed[i].SplitSize = info.Size // the content before a split, on which its first delimiter depends, is not known
@@ -64,9 +59,16 @@ func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, 
 	return splits, nil
 }
 
+// partsOf lists the main output of an earlier job of the flow; from is as in wire.InputPlan.
+func (a *attempt) partsOf(from int) ([]dfs.Info, error) {
+	id := a.id().Task.Job
+	earlier := wire.JobID{Start: id.Start, N: id.N - a.cmd.Index + from - 1} // ids of a flow's jobs have the plan's order
+	return partFiles(a.fs, a.sub, from-1, earlier)
+}
+
 // jobSplits computes the splits of the whole job.
 func (a *attempt) jobSplits() ([]splitEntry, error) {
-	job, index, id := a.plan(), a.cmd.Index, a.id().Task.Job
+	job := a.plan()
 	opener := newSplit(a.task.Ctx, a.fs, splitEntry{}, nil, a.settings, &a.task.pulse)
 	var all []splitEntry
 	for i := range job.Inputs {
@@ -74,8 +76,7 @@ func (a *attempt) jobSplits() ([]splitEntry, error) {
 		var files []dfs.Info
 		var err error
 		if in.From > 0 {
-			earlier := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // ids of a flow's jobs have the plan's order
-			files, err = partFiles(a.fs, a.sub, in.From-1, earlier)
+			files, err = a.partsOf(in.From)
 		} else if files, err = inputFiles(a.fs, in, format, a.settings); err == nil {
 			err = checkReadable(a.fs, files)
 		}

@@ -291,6 +291,10 @@ func readEntryAt(f dfs.FS, name string, i int) (splitEntry, error) {
 		return splitEntry{}, err
 	}
 	defer file.Close()
+	return readEntryFrom(file, i)
+}
+
+func readEntryFrom(file io.ReaderAt, i int) (splitEntry, error) {
 	old, n, err := splitsHeadOf(file)
 	if err != nil {
 		return splitEntry{}, err

@@ -47,6 +47,7 @@ type Task struct {
 	stagedList  string     // file with the list of side files from the job's start; empty: not known
 	stagedSides *sideFiles // its content, once read
 	usedSides   []string
+	partsOf     func(from int) ([]dfs.Info, error) // lists the output of an earlier job of the flow
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
@@ -199,7 +200,7 @@ func (t *Task) fetch(name string) (string, error) {
 
 // checkDeclared returns an error if the job has no such side file.
 func (t *Task) checkDeclared(name string) error {
-	if t.Plan == nil || t.Plan.Files[name] == "" {
+	if t.Plan == nil || t.Plan.Files[name] == "" && t.Plan.SideResult(name) == 0 {
 		if t.Plan != nil && t.Plan.Files[otherSide(name)] != "" {
 			return Fatal(errors.New("directories and archives of the job are not its files: see Job.Archives and Job.Files"))
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -41,6 +42,9 @@ type Options struct {
 // endGrace limits the wait of a worker with InProcess for its attempt's code.
 const endGrace = 2 * time.Second
 
+// keepMemory is how long an idle worker keeps a map's memory for the next map.
+const keepMemory = time.Second
+
 // Serve runs attempts, one at a time, for the tracker at the other end of conn. It closes
 // conn. When the tracker closes its end, Serve returns nil at once, even if the job's code
 // still runs: a worker process must then exit. When ctx ends, Serve waits for that code; the
@@ -58,7 +62,7 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
 		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}
 	if !opts.InProcess {
-		w.gc, w.savedOutput = newGCTuner(), keepOutput()
+		w.gc, w.savedOutput, w.sortMemory = newGCTuner(), keepOutput(), new(shuffle.Memory)
 	}
 	if err := conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol}); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -92,6 +96,10 @@ type worker struct {
 	gc          *gcTuner // nil with InProcess
 	savedOutput []int    // stdout and stderr of the process outside of attempts; nil with InProcess
 
+	// sortMemory is the memory of the last map, until another kind of attempt starts or the worker is idle for keepMemory.
+	// The attempt that runs owns it. nil with InProcess: an attempt may go on there after the worker has ended.
+	sortMemory *shuffle.Memory
+
 	staged  *wire.Submission // the submission that was last read
 	running bool
 	granted chan struct{}
@@ -114,17 +122,24 @@ func (w *worker) loop(ctx context.Context) error {
 			}
 		}
 	}()
+	var idle <-chan time.Time
 	for {
 		select {
 		case m := <-messages:
+			idle = nil
 			if err := w.handle(ctx, m); err != nil {
 				return fmt.Errorf("worker: %w", err)
 			}
 		case result := <-w.done:
 			w.running = false
+			if w.sortMemory != nil {
+				idle = time.After(keepMemory)
+			}
 			if err := w.conn.Send(&wire.WorkerDone{Result: result}); err != nil {
 				return fmt.Errorf("worker: %w", err)
 			}
+		case <-idle:
+			w.sortMemory.Free()
 		case err := <-ended:
 			return err
 		case <-ctx.Done():

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -421,15 +420,14 @@ func TestActivity(t *testing.T) {
 // TestCutsOfLongKeys checks that cuts are short for keys of any length, because every task
 // reads all of them.
 func TestCutsOfLongKeys(t *testing.T) {
-	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
-	all.startSplit()
+	all := &sampler{sample: placeSample([]int64{1 << 30}, sampledPlaces, true)}
 	for i := range 20 {
 		key := bytes.Repeat([]byte{byte('a' + i)}, 1<<20)
 		if err := all.Collect(0, key, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cuts := chooseCuts(all.keys, 1000)
+	cuts := chooseCuts(all.sample, 1000)
 	size := 0
 	for _, c := range cuts {
 		size += len(c)
@@ -481,7 +479,8 @@ func TestSampledPlaces(t *testing.T) {
 		if len(splits) != 1 {
 			t.Fatalf("%d splits", len(splits))
 		}
-		splits[0].limit(formatOf(splits[0].in), sampledBytes)
+		s := placeSample([]int64{splits[0].length()}, sampledPlaces, true)
+		splits[0].limit(formatOf(splits[0].in), s.splits[0].places, s.length)
 		eighths, n := map[int]bool{}, 0
 		read(splits[0], func(record []byte) {
 			eighths[must(strconv.Atoi(string(record[:width-1])))*8/lines] = true

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/quernmr/quern/mapreduce"
 )
@@ -18,13 +17,6 @@ func main() { mapreduce.Drive(drive, load, assign) }
 
 // point is a point, or the middle of N points.
 type point struct{ X, Y, N float64 }
-
-func (p *point) Fields(f *mapreduce.Fields) { f.Float64(&p.X); f.Float64(&p.Y); f.Float64(&p.N) }
-
-func middle(a, b point) point {
-	n := a.N + b.N
-	return point{(a.X*a.N + b.X*b.N) / n, (a.Y*a.N + b.Y*b.N) / n, n}
-}
 
 func (p point) distance(q point) float64 { return math.Hypot(p.X-q.X, p.Y-q.Y) }
 
@@ -59,7 +51,6 @@ func drive(d *mapreduce.Driver) error {
 			moved = max(moved, center.distance(centers[i]))
 			centers[i] = center
 		}
-		fmt.Fprintf(os.Stderr, "centers moved by up to %.2g\n", moved)
 	}
 	_, err = assign.Run(d, groups{points, centers, output})
 	return err
@@ -88,5 +79,8 @@ var assign = mapreduce.Define("assign", func(job *mapreduce.Job, p groups) (*map
 		return nil
 	})
 	job.Output = p.Output
-	return mapreduce.Fold(nearest, middle), nil
+	return mapreduce.Fold(nearest, func(a, b point) point {
+		n := a.N + b.N
+		return point{(a.X*a.N + b.X*b.N) / n, (a.Y*a.N + b.Y*b.N) / n, n}
+	}), nil
 })

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"errors"
@@ -36,7 +37,7 @@ func zipped(t *testing.T, content string, names ...string) string {
 }
 
 // TestArchives: with the isolation that the machine permits, the maps of a job read files of an archive. The unpacked
-// copies are gone when the job has ended. Two CSV files are joined, too.
+// copies are gone when the job has ended. Archives that lead out are refused. Two CSV files are joined, too.
 func TestArchives(t *testing.T) {
 	c := start(t, small)
 	check := func(out, part, want string) {
@@ -54,10 +55,39 @@ func TestArchives(t *testing.T) {
 	c.mrsubmit("streaming", "-archives", outside+"#lib", "-input", in, "-output", filepath.Join(c.dir, "none"),
 		"-mapper", "cat", "-reducer", "cat").Fail(1, `member "../list" leads out of the directory`)
 
+	for i, bad := range []struct {
+		header tar.Header
+		want   string
+	}{
+		{tar.Header{Name: "../x", Typeflag: tar.TypeReg}, `member "../x" leads out of the directory`},
+		{tar.Header{Name: "/x", Typeflag: tar.TypeReg}, `member "/x" has an absolute name`},
+		{tar.Header{Name: "link", Typeflag: tar.TypeSymlink, Linkname: "../../x"}, `member "link"`},
+		{tar.Header{Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, `member "null" is a device`},
+	} {
+		var packed bytes.Buffer
+		w := tar.NewWriter(&packed)
+		if err := errors.Join(w.WriteHeader(&bad.header), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		c.mrsubmit("run", "-archives", c.file(fmt.Sprint("bad", i, ".tar"), packed.String())+"#lib", c.Program("wordcount"), "-input", in,
+			"-output", filepath.Join(c.dir, "none")).Fail(1, bad.want, "the archive is refused")
+	}
+
 	out = filepath.Join(c.dir, "joined")
 	c.mrsubmit("run", c.Program("leftjoin"), "-orders", c.file("orders", "order,customer,amount\n1,7,3.50\n2,8,1.00\n"),
 		"-customers", c.file("customers", "id,name\n7,Ann\n"), "-output", out).Succeed()
 	check(out, "part-r-00000", "order,customer,amount,name\n1,7,3.50,Ann\n2,8,1.00,\n")
+}
+
+// processesWith counts the processes that have these arguments, with a zero after each.
+func processesWith(arguments string) (n int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is well-formed
+	for _, name := range all {
+		if text, err := os.ReadFile(name); err == nil && string(text) == arguments {
+			n++
+		}
+	}
+	return n
 }
 
 // TestSharedArchives: jobs of an owner share one copy of an archive on a task tracker. One that was replaced, with the same size and
@@ -74,23 +104,27 @@ func TestSharedArchives(t *testing.T) {
 		return name
 	}
 	archive, gate := replace("first\n"), filepath.Join(c.dir, "gate")
-	script := c.file("map.sh", "cat > /dev/null; while [ ! -e "+gate+" ]; do sleep 0.1; done; ls -Ldi lib; cat lib/text\n")
+	script := c.file("map.sh", "cat > /dev/null; while [ ! -e $1 ]; do sleep 0.1; done; ls -Ldi lib; cat lib/text\n")
 	in, runs := c.file("in", "line\n"), make(map[string]*trial.Run)
 	begin := func(user, name string) {
 		runs[name] = c.asUser(user, "streaming", "-D", "mapreduce.map.speculative=false", "-archives", archive+"#lib", "-files", script,
-			"-input", in, "-output", filepath.Join(c.dir, name), "-mapper", "sh map.sh", "-reducer", "NONE")
+			"-input", in, "-output", filepath.Join(c.dir, name), "-mapper", "sh map.sh "+gate, "-reducer", "NONE")
 	}
-	copies := func() int {
-		all, _ := filepath.Glob(filepath.Join(d.Data(), "shared/*/*/files"))
-		return len(all)
+	await := func(maps, copies int) {
+		for _, run := range runs {
+			run.Await(fmt.Sprintf("%d running scripts with %d copies", maps, copies), func() bool {
+				all, _ := filepath.Glob(filepath.Join(d.Data(), "shared/*/*/files"))
+				return len(all) == copies && processesWith("sh\x00map.sh\x00"+gate+"\x00") == maps
+			})
+		}
 	}
 	begin(processes.User, "one")
 	begin(processes.User, "same")
 	begin("bob", "bobs")
-	c.await("maps of three jobs", func() bool { return c.mapsOn(d) == 3 && copies() == 2 })
+	await(3, 2)
 	replace("other\n")
 	begin(processes.User, "other")
-	c.await("the map of the fourth job", func() bool { return c.mapsOn(d) == 4 && copies() == 3 })
+	await(4, 3)
 	c.file("gate", "")
 	inodes, texts := make(map[string]string), map[string]string{"one": "first", "same": "first", "bobs": "first", "other": "other"}
 	for name, run := range runs {

@@ -37,7 +37,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	programs = dir
-	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "examples/tera", "examples/pi", "examples/leftjoin", "integration/trial/driven",
+	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "examples/tera", "examples/pi", "examples/leftjoin",
+		"examples/invertedindex", "examples/join", "examples/randomtext", "examples/revenue", "examples/secondarysort", "examples/wordmean", "integration/trial/driven",
 		trial.Paced, trial.Bad, "integration/embedded/faulty"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

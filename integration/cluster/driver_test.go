@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"os/exec"
@@ -114,6 +115,7 @@ func TestDriverStops(t *testing.T) {
 	killed.Fail(1, "killed")
 	gone := run()
 	gone.Await("the third job again", hangs(4))
+	gone.Signal(syscall.SIGSTOP) // or it sees the driver's end, and kills the job
 	kill(append(processes.Children(gone.Pid()), gone.Pid())...)
 	<-gone.Ended
 	interrupted := run()
@@ -131,5 +133,50 @@ func TestDriverStops(t *testing.T) {
 	}
 	if n := len(c.submitted()); n != 6 {
 		t.Errorf("%d jobs were submitted, want 6", n)
+	}
+}
+
+// TestDriverLines: mrsubmit run -json prints a line for each change of a step's job, and a last line with the driver's exit code, on a
+// cluster and embedded. The driver prints on standard error.
+func TestDriverLines(t *testing.T) {
+	c := start(t, small)
+	in := c.file("in", "a\n")
+	embedded := func(args ...string) *trial.Run {
+		cmd := exec.CommandContext(c.ctx, filepath.Join(programs, "mrsubmit"), args...)
+		cmd.Env = append(os.Environ(), "QUERN_JOBTRACKER=", "TMPDIR="+t.TempDir())
+		return trial.Begin(t, cmd)
+	}
+	for place, mrsubmit := range map[string]func(...string) *trial.Run{"cluster": c.mrsubmit, "embedded": embedded} {
+		for input, exit := range map[string]int{in: 0, filepath.Join(c.dir, "missing"): 1} {
+			run := mrsubmit("run", "-json", c.Program("driven"), "-input", input)
+			if got := run.Exit(); got != exit {
+				t.Errorf("%s: exit code %d, want %d\n%s", place, got, exit, run.Stderr.String())
+			}
+			succeeded := make(map[string]bool)
+			lines := strings.Split(strings.TrimSuffix(run.Stdout.String(), "\n"), "\n")
+			for i, text := range lines {
+				var line struct {
+					Final *bool
+					Exit  *int
+					Jobs  []struct{ ID, Name, State string }
+				}
+				d := json.NewDecoder(strings.NewReader(text))
+				if err := d.Decode(&line); err != nil || d.More() || line.Final == nil || line.Exit == nil || line.Jobs == nil {
+					t.Fatalf("%s: line %q: %v", place, text, err)
+				}
+				last := i == len(lines)-1
+				if *line.Final != last || last && *line.Exit != exit {
+					t.Errorf("%s: line %d of %d: %s", place, i, len(lines), text)
+				}
+				for _, job := range line.Jobs {
+					if job.Name == "step" && job.State == "succeeded" {
+						succeeded[job.ID] = true
+					}
+				}
+			}
+			if want := 4 * (1 - exit); len(succeeded) != want || exit == 0 && !strings.Contains(run.Stderr.String(), "step 3 a") {
+				t.Errorf("%s: %d steps succeeded, want %d\n%s\n%s", place, len(succeeded), want, strings.Join(lines, "\n"), run.Stderr.String())
+			}
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,7 +240,7 @@ func TestBadPrograms(t *testing.T) {
 		wants []string
 	}{
 		{"panic", nil, []string{"deliberate panic", "on tracker tt"}},
-		{"exit", nil, []string{"deliberate exit", "exit status 3"}},
+		{"exit", nil, []string{"about to exit", "deliberate exit", "exit status 3"}},
 		{"long-error", nil, []string{"failed 2 times", "deliberate error, with a long text", "…"}},
 		{"counters", nil, []string{`counter limit exceeded: counter "120"`, "at most 120", "mapreduce.job.counters.max"}},
 		{"hang", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
@@ -261,6 +262,38 @@ func TestBadPrograms(t *testing.T) {
 		})
 	}
 	c.paced(3).checkSuccess()
+}
+
+// TestJoinWorkerKilled: when the worker of a JoinEach is killed after it has spilled, its file goes with the attempt, and the next
+// attempt joins all.
+func TestJoinWorkerKilled(t *testing.T) {
+	c := start(t, small)
+	in, out := c.file("in", "a\nb\nc\n"), filepath.Join(c.dir, "out")
+	run := c.mrsubmit("run", c.Program("faulty"), "-at", "join", "-do", "hang", "-times", "1", "-input", in, "-output", out,
+		"-D", "quern.join.buffer.bytes=4", "-D", "mapreduce.reduce.speculative=false")
+	spilled := func() *processes.Daemon {
+		for _, d := range c.TaskTrackers {
+			if files, _ := filepath.Glob(filepath.Join(d.Data(), "jobs/*/*/work/join-*")); len(files) > 0 {
+				return d
+			}
+		}
+		return nil
+	}
+	run.Await("a file of the join", func() bool { return spilled() != nil })
+	for _, pid := range processes.Children(spilled().Pid()) { // from outside: in its own namespace a worker cannot kill itself
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	run.Succeed()
+	trial.CheckEqual(t, out, trial.SortLines(readOutput(t, out)), []byte("a\ta\na\tb\na\tc\nb\ta\nb\tb\nb\tc\nc\ta\nc\tb\nc\tc\n"))
+	id, _, _ := strings.Cut(run.Stderr.String(), " ")
+	if attempts := c.mrsubmit("attempts", id).Succeed(); !strings.Contains(attempts, "its worker ended before it did: signal: killed") {
+		t.Errorf("no worker was killed:\n%s", attempts)
+	}
+	if d := spilled(); d != nil {
+		t.Errorf("tracker %s has left the file of a join", d.ID)
+	}
 }
 
 // Row 26. If a map emits other records when it reruns, no reduce reads both outputs.

@@ -38,7 +38,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	programs = dir
-	if err := processes.BuildPrograms(dir, "cmd/mrsubmit", "examples/wordcount", "examples/sort", "examples/grep",
+	if err := processes.BuildPrograms(dir, "cmd/mrsubmit", "examples/wordcount", "examples/sort", "examples/grep", "examples/leftjoin",
 		"integration/embedded/faulty", "integration/embedded/words", trial.Bad, trial.Paced); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -141,7 +141,7 @@ func TestFaultsFinal(t *testing.T) {
 		for how, wants := range map[string][]string{
 			"error": {"deliberate error"},
 			"panic": {"deliberate panic", "faulty.go"},
-			"exit":  {"exit status 3", "deliberate exit"},
+			"exit":  {"exit status 3", "last lines of standard output:\n    about to exit\n    last lines of standard error:\n    deliberate exit"},
 			"kill":  {"killed"},
 			"hang":  {"mapreduce.task.timeout"},
 		} {

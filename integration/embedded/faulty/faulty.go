@@ -20,7 +20,8 @@ import (
 )
 
 var (
-	at    = flag.String("at", "", "where the fault is: start, build, map, reduce, or join: a JoinEach that has spilled")
+	at    = flag.String("at", "", "where the fault is: start, build, map, reduce, join: a JoinEach that has spilled, shared: the end of a map of a JoinEach, or broadcast: a BroadcastJoin")
+	side  = flag.String("side", "", "`file` with the small side of the joins shared and broadcast, lines of key and value")
 	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory, processes or await-end")
 	times = flag.Int("times", 1000, "number of attempts of a task with the fault")
 	ended = flag.String("ended", "", "file that a deferred function of the fault await-end writes; it makes the file *.began first")
@@ -41,8 +42,13 @@ func build() (*mapreduce.Job, error) {
 			return nil, err
 		}
 	}
-	if *at == "join" {
+	switch *at {
+	case "join":
 		return join(), nil
+	case "shared":
+		return mapreduce.JoinEach(keyed(mapreduce.Lines(*side)), keyed(mapreduce.Lines()), mapreduce.FullJoin, joinedLine).Job("shared"), nil
+	case "broadcast":
+		return mapreduce.MapOnly(mapreduce.BroadcastJoin(keyed(mapreduce.Lines()), keyed(mapreduce.Lines(*side)), mapreduce.LeftJoin, joinedLine)).Job("broadcast"), nil
 	}
 	words := mapreduce.MapSplit(mapreduce.Lines(), func(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
 		for line := range lines {
@@ -82,6 +88,35 @@ func join() *mapreduce.Job {
 	}).Job("join")
 }
 
+// keyed emits the first word of each line and the rest. The fault shared is at the end of a split.
+func keyed(lines mapreduce.Input[string]) *mapreduce.Pairs[string, string] {
+	return mapreduce.MapSplit(lines, func(t *mapreduce.Task, lines iter.Seq[string], emit func(string, string)) error {
+		for line := range lines {
+			key, value, _ := strings.Cut(line, " ")
+			emit(key, value)
+		}
+		return try(t, "shared")
+	})
+}
+
+// joinedLine writes both values. The fault broadcast begins when the attempt has made the file joining.
+func joinedLine(t *mapreduce.Task, key string, a, b *string, emit func(string, string)) error {
+	text := func(value *string) string {
+		if value == nil {
+			return "-"
+		}
+		return *value
+	}
+	emit(key, text(a)+" "+text(b))
+	if *at != "broadcast" {
+		return nil
+	}
+	if err := os.WriteFile("joining", nil, 0o600); err != nil {
+		return err
+	}
+	return try(t, "broadcast")
+}
+
 func try(t *mapreduce.Task, where string) error {
 	if *at != where || t.Attempt >= *times {
 		return nil
@@ -111,6 +146,7 @@ func misbehave(how string) error {
 	case "panic":
 		panic("deliberate panic")
 	case "exit":
+		fmt.Println("about to exit")
 		fmt.Fprintln(os.Stderr, "deliberate exit")
 		os.Exit(3)
 	case "kill":

@@ -9,12 +9,37 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
+// Shared has values that the attempts of a submission share in a process, although each attempt builds the job again.
+// Compilations that use it must not run at the same time.
+type Shared struct {
+	staging string
+	values  map[[2]int]any // by the job's number and a number in it
+}
+
+// For returns the values of a submission, and forgets those of the last one.
+func (s *Shared) For(staging string) *Shared {
+	if s.staging != staging || s.values == nil {
+		*s = Shared{staging, make(map[[2]int]any)}
+	}
+	return s
+}
+
+// Value returns a value, which create makes at first.
+func (s *Shared) Value(job, n int, create func() any) any {
+	key := [2]int{job, n}
+	if s.values[key] == nil {
+		s.values[key] = create()
+	}
+	return s.values[key]
+}
+
 // Settings are the settings of the command line for a compilation.
 type Settings struct {
 	Inputs     []string          // -input, for inputs without paths
 	Output     string            // -output
 	Properties map[string]string // -D
 	Dir        string            // path or URL for relative paths; empty: the working directory
+	Shared     *Shared           // for the job's attempts in this process; nil: each compilation has its own
 	Step       bool              // the job is a step of a driver: Output takes its result in the format Binary, unless it names an output
 
 	// For package mrtest:

@@ -11,7 +11,7 @@
 //	    <key>-<n>          record of a step that has succeeded: JSON
 //	    <key>-<n>.begun    the submission of a step that was begun: JSON
 //	    results/<random>/  its result: part files as the job committed them
-//	    <key>-<n>.dropped  the driver has dropped the result: its directory is being removed
+//	    <key>-<n>.dropped  the driver has dropped the result without reading it: its directory is being removed
 //
 // The key is a hash of the definition, the parameters and the flags but -output, which the parameters of a step that
 // writes there contain; n counts the steps with this key,
@@ -98,6 +98,7 @@ type Result struct {
 	Counters wire.Counters
 	Job      string // id
 	Dropped  atomic.Bool
+	Read     atomic.Bool // the driver has read it, and not only jobs
 }
 
 // Step runs a job, or returns the recorded result of an earlier process.
@@ -117,7 +118,7 @@ func (d *Driver) step(ctx context.Context, definition string, params []byte) (*R
 	if err != nil {
 		return nil, err
 	}
-	step := &wire.Step{Definition: definition, Params: params, Result: "file:///"} // only to build the first one
+	step := &wire.Step{Definition: definition, Params: params, Result: "file:///", Output: d.Output} // only to build the first one
 	s, err := d.open(ctx, step)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,15 @@ func (d *Driver) vacant(s *session) error {
 	if exists == nil {
 		return nil
 	}
-	if ours, err := s.writes(d.Output); ours || err != nil {
+	steps, err := s.steps()
+	if err != nil {
+		return err
+	}
+	if len(steps) == 0 {
+		s.unused = true
+		return exists
+	}
+	if ours, err := s.writes(steps, d.Output); ours || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w; the same command with another -output goes on with session %s", exists, s.name)
@@ -316,7 +325,7 @@ func (d *Driver) enter(ctx context.Context, s *session) error {
 	return s.enter(ctx, hash)
 }
 
-// Files returns the file system for reading a result. A link leads it out of no session.
+// Files returns the file system for reading a result. A link leads it out of no session, and it lists no links.
 func (d *Driver) Files(dir string) dfs.FS {
 	d.mu.Lock()
 	s := d.session
@@ -327,7 +336,8 @@ func (d *Driver) Files(dir string) dfs.FS {
 	return local.Confined(d.FS, s.dir)
 }
 
-// Drop removes the result of a step.
+// Drop removes the result of a step. A session with a name keeps what the driver has read: a driver that starts again
+// reads it again.
 func (d *Driver) Drop(r *Result) error {
 	d.mu.Lock()
 	s := d.session
@@ -336,6 +346,9 @@ func (d *Driver) Drop(r *Result) error {
 		return fmt.Errorf("drop %s: it does not belong to the session", r.Dir)
 	}
 	r.Dropped.Store(true)
+	if s.name != "" && r.Read.Load() {
+		return nil
+	}
 	return s.drop(r.Dir)
 }
 
@@ -355,7 +368,7 @@ func (d *Driver) Err() error {
 	return d.err
 }
 
-// Close ends the session. It keeps a named session if the driver has failed.
+// Close ends the session. It keeps a named session that is used if the driver has failed.
 func (d *Driver) Close(failed bool) error {
 	d.mu.Lock()
 	s := d.session
@@ -364,7 +377,7 @@ func (d *Driver) Close(failed bool) error {
 		return nil
 	}
 	s.leave()
-	if s.name != "" && failed {
+	if s.name != "" && failed && !s.unused {
 		d.Note(fmt.Sprintf("session %s is kept for %v after its last step: run the same command again to go on; it is in %s", s.name, Lease, s.dir))
 		return s.release()
 	}

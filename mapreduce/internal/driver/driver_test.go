@@ -116,6 +116,23 @@ func loop(t *testing.T, d *Driver, n int) (all []*Result) {
 	return all
 }
 
+// TestStepsHaveOutput: each step has the program's output, so that task trackers can refuse it before the first job.
+func TestStepsHaveOutput(t *testing.T) {
+	c := &fakeCluster{fs: mem.New(1 << 20)}
+	d := c.driver("", "p")
+	d.Output = "mem://t/out"
+	var outputs []string
+	build := d.Submission
+	d.Submission = func(step *wire.Step) (*wire.Submission, error) {
+		outputs = append(outputs, step.Output)
+		return build(step)
+	}
+	loop(t, d, 1)
+	if len(outputs) < 2 || slices.ContainsFunc(outputs, func(o string) bool { return o != d.Output }) {
+		t.Errorf("steps have the outputs %q", outputs)
+	}
+}
+
 // TestResume: a driver that failed and starts again with its session runs only the steps that had not
 // ended. Equal parameters are told apart by their number.
 func TestResume(t *testing.T) {

@@ -31,6 +31,8 @@ type session struct {
 	note func(string)
 	lost func(error) // another driver has taken the session over
 
+	unused bool // it has no steps, and its driver must not begin one
+
 	stop  context.CancelFunc // ends the renewal of the lease
 	loops sync.WaitGroup
 
@@ -172,25 +174,32 @@ func (s *session) begun(name string) (*begun, error) {
 	return b, nil
 }
 
-// writes reports whether a step of the session has written to a directory or below, or was begun to do so.
-func (s *session) writes(output string) (bool, error) {
+// steps lists the files about steps: records, and those of steps that were begun.
+func (s *session) steps() ([]string, error) {
 	files, err := s.fs.List(s.dir)
 	if err != nil {
-		return false, fmt.Errorf("session %s: %w", s.name, err)
+		return nil, fmt.Errorf("session %s: %w", s.name, err)
 	}
+	var all []string
 	for _, file := range files {
-		name := dfs.Base(file.Name)
-		step := strings.TrimSuffix(name, begunSuffix)
-		if key, _, _ := strings.Cut(step, "-"); file.Dir || len(key) != keyLength || strings.Contains(step, ".") {
-			continue
+		step := strings.TrimSuffix(dfs.Base(file.Name), begunSuffix)
+		if key, _, _ := strings.Cut(step, "-"); !file.Dir && len(key) == keyLength && !strings.Contains(step, ".") {
+			all = append(all, file.Name)
 		}
+	}
+	return all, nil
+}
+
+// writes reports whether one of these steps has written to a directory or below, or was begun to do so.
+func (s *session) writes(steps []string, output string) (bool, error) {
+	for _, name := range steps {
 		var at struct{ Dir, Output string } // of a record, or of a step that was begun
-		text, err := readFile(s.fs, file.Name)
+		text, err := readFile(s.fs, name)
 		if err == nil {
 			err = json.Unmarshal(text, &at)
 		}
 		if err != nil {
-			return false, fmt.Errorf("session %s: read %s: %w", s.name, file.Name, err)
+			return false, fmt.Errorf("session %s: read %s: %w", s.name, name, err)
 		}
 		if within(at.Dir, output) || within(at.Output, output) {
 			return true, nil

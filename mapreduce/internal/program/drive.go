@@ -216,9 +216,12 @@ func (p *program) note(text string) {
 func (p *program) step(program wire.Program, step *wire.Step) (*wire.Submission, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.flags.checkUnchanged(program.Flags); err != nil {
+		return nil, err
+	}
 	copied := *step
 	program.Step, program.Drives = &copied, nil
-	compiled, err := p.compile(program.Dir, step)
+	compiled, err := p.compile(program.Dir, step, nil)
 	if err != nil {
 		return nil, err
 	}

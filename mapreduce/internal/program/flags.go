@@ -96,6 +96,16 @@ func (f *jobFlags) record() map[string]string {
 	return all
 }
 
+// checkUnchanged refuses a flag that has changed since it was recorded: workers set its recorded value.
+func (f *jobFlags) checkUnchanged(recorded map[string]string) error {
+	for name, value := range f.record() {
+		if was := recorded[name]; was != value {
+			return fmt.Errorf("flag -%s has changed from %q to %q since the driver started, but workers use %[2]q: pass the value in the parameters of the definition", name, was, value)
+		}
+	}
+	return nil
+}
+
 // restore sets every flag to its recorded value.
 func (f *jobFlags) restore(from *wire.Program) error {
 	if !f.parsed { // once, because list flags append each value

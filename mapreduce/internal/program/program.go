@@ -108,6 +108,7 @@ type program struct {
 	mu         sync.Mutex // guards what follows: workers within one process share the flags
 	flags      *jobFlags
 	readsInput bool // a job has read -input
+	shared     bridge.Shared
 }
 
 // submission builds and describes the job, for a client.
@@ -116,7 +117,7 @@ func (p *program) submission(args []string) (*wire.Submission, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
-	compiled, err := p.compile(dir, nil)
+	compiled, err := p.compile(dir, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (p *program) submission(args []string) (*wire.Submission, error) {
 	return sub, nil
 }
 
-func (p *program) compile(dir string, step *wire.Step) (*bridge.Compiled, error) {
+func (p *program) compile(dir string, step *wire.Step, shared *bridge.Shared) (*bridge.Compiled, error) {
 	job, err := p.build(step)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (p *program) compile(dir string, step *wire.Step) (*bridge.Compiled, error)
 	if err != nil {
 		return nil, bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
-	settings := bridge.Settings{Inputs: inputs, Output: p.flags.output, Properties: p.flags.properties, Dir: dir}
+	settings := bridge.Settings{Inputs: inputs, Output: p.flags.output, Properties: p.flags.properties, Dir: dir, Shared: shared}
 	if step != nil {
 		settings.Output, settings.Step = step.Result, true
 		settings.Properties = ofDefinition(settings.Properties, step.Definition)
@@ -165,7 +166,7 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	if err := p.flags.restore(&sub.Program); err != nil {
 		return nil, mrruntime.Fatal(fmt.Errorf("set the job's flags: %w", err))
 	}
-	compiled, err := p.compile(sub.Program.Dir, sub.Program.Step)
+	compiled, err := p.compile(sub.Program.Dir, sub.Program.Step, p.shared.For(sub.Staging))
 	if err != nil && p.worker {
 		dir, _ := os.Getwd() // only for the message
 		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.WorkerEnvironment(sub, dir))

@@ -96,6 +96,39 @@ func TestWorkerRestoresFlags(t *testing.T) {
 	}
 }
 
+// TestDriverChangesFlag: a step is refused if the driver has changed a flag since its start.
+func TestDriverChangesFlag(t *testing.T) {
+	set := flag.NewFlagSet("job", flag.ContinueOnError)
+	rounds, list := set.Int("rounds", 3, ""), new(listFlag)
+	set.Var(list, "also", "")
+	flags, err := newJobFlags(set, drives)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{flags: flags, build: func(*wire.Step) (bridge.Compiler, error) { return job{names: []string{"j"}}, nil }}
+	if err := flags.parse([]string{"-also", "a", "-D", "mapreduce.job.reduces=2"}); err != nil {
+		t.Fatal(err)
+	}
+	described, err := p.describe(nil, []string{"j"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(want string) {
+		t.Helper()
+		_, err := p.step(*described, &wire.Step{Definition: "j"})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	step("")
+	*rounds = 4
+	step(`flag -rounds has changed from "3" to "4" since the driver started, but workers use "3": pass`)
+	*rounds = 3
+	step("")
+	*list = append(*list, "b")
+	step(`flag -also has changed from "a" to "a+b"`)
+}
+
 // TestInputList: how -input is split into paths.
 func TestInputList(t *testing.T) {
 	for list, want := range map[string][]string{
@@ -132,7 +165,7 @@ func TestInputIgnored(t *testing.T) {
 		"one of them": {job{names: []string{"own", "given"}, readsInput: true}, ""},
 	} {
 		p := &program{build: func(*wire.Step) (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
-		_, err := p.compile("/", nil)
+		_, err := p.compile("/", nil, nil)
 		_, usage := err.(bridge.UsageError)
 		switch {
 		case c.wants == "" && err != nil:

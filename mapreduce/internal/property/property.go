@@ -47,11 +47,15 @@ const (
 // DefaultJoinBuffer is the default of JoinBuffer.
 const DefaultJoinBuffer = 16 << 20
 
+// DefaultBroadcastMax is the default of BroadcastMax.
+const DefaultBroadcastMax = 64 << 20
+
 // Names that package mapreduce uses.
 const (
 	Reduces           = "mapreduce.job.reduces"
 	Keep              = "quern.flow.keep"
 	JoinBuffer        = "quern.join.buffer.bytes"
+	BroadcastMax      = "quern.broadcast.max.bytes"
 	EmbeddedDir       = "quern.embedded.dir"
 	InProcess         = "quern.task.inprocess"
 	KeyValueSeparator = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
@@ -133,7 +137,8 @@ func All() []Property {
 			"maximum resident memory of a map attempt's processes together, in MiB: an attempt that exceeds it fails. It takes this much of its task tracker's offer, see tasktracker -memory; 0: no limit, and nothing of the offer"),
 		number(SkipRecords, 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
-		boolean("mapreduce.map.output.compress", false, "compress map output"),
+		{Name: "mapreduce.map.output.compress", Default: "false", kind: choiceProperty, choices: []string{"true", "false", "auto"},
+			Doc: "compress map output: true or false. auto: each map measures lz4 and zstd on its output, and takes the faster of them or none for the network that its task tracker has measured"},
 		codec("mapreduce.map.output.compress.codec", "org.apache.hadoop.io.compress.DefaultCodec",
 			"codec of compressed map output: DefaultCodec or GzipCodec (both deflate), Lz4Codec, SnappyCodec or ZStandardCodec"),
 		boolean("mapreduce.map.speculative", true,
@@ -173,7 +178,7 @@ func All() []Property {
 		number("quern.archive.max.bytes", 16<<30, 1, math.MaxInt64,
 			"maximum bytes of an unpacked archive, or of a directory that is copied, for mapreduce.job.cache.archives and Job.Archives; a job with a larger one fails"),
 		boolean("quern.check", false,
-			"run the first map on the first MiB of its split twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
+			"run the first map on a MiB of its split twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
 		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
 			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
@@ -185,8 +190,12 @@ func All() []Property {
 		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
 			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
+		number(BroadcastMax, DefaultBroadcastMax, 1, 1<<40,
+			"bytes of memory that the small side of a BroadcastJoin may take in each worker; the job fails if it takes more"),
 		number(JoinBuffer, DefaultJoinBuffer, 1, 1<<30,
 			"bytes of the values of a key that JoinEach keeps in memory, for each of the two sides; if the left side has more, it goes to a file in the attempt's directory"),
+		boolean("quern.join.divide.keys", true,
+			"a key of a JoinEach with more than a quarter of a mean partition may be in several part files; only for inputs of 8 MiB or more, without Partition, TotalOrder and Combine"),
 		boolean("quern.output.lazy", false,
 			"true: a task without records writes no file, as with Hadoop's LazyOutputFormat; no effect on the format Binary"),
 		{Name: "quern.output.sync", kind: boolProperty,
