@@ -88,6 +88,7 @@ const ExitHungUp = 128 + int(syscall.SIGHUP)
 var (
 	errGaveUp  = errors.New("gave up waiting")
 	errHungUp  = errors.New("got signal hangup")
+	errSignal  = errors.New("got signal") // the cause of a context of Interrupts: with the signal's name
 	errStopped = errors.New("stopped waiting")
 )
 
@@ -323,8 +324,9 @@ func (s *session) follow(ctx context.Context) error {
 				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.runningText())
 			}
 			interrupted, hungUp = nil, nil // wait for the killed jobs
-			s.display.Note("interrupted: killing the jobs; interrupt again to stop waiting")
-			go s.kill(watching, s.jobs, refused)
+			note, reason := killTexts(context.Cause(ctx))
+			s.display.Note(note)
+			go s.kill(watching, s.jobs, reason, refused)
 		case err := <-refused:
 			s.display.Note(fmt.Sprintf("not killed: %v", err))
 		case <-s.GiveUp:
@@ -353,13 +355,22 @@ func (s *session) watch(ctx context.Context) <-chan update {
 	return updates
 }
 
+// killTexts returns the note to the user, and the reason for the jobs, of a client that kills them. A program that
+// drives jobs may have ended the context itself.
+func killTexts(cause error) (note, reason string) {
+	if errors.Is(cause, errSignal) {
+		return "interrupted: killing the jobs; interrupt again to stop waiting", "interrupted by its user"
+	}
+	return fmt.Sprintf("killing the jobs: %v", cause), fmt.Sprintf("killed by its client: %v", cause)
+}
+
 // kill kills every job that is not known to have ended.
-func (s *session) kill(ctx context.Context, known []wire.JobStatus, refused chan<- error) {
+func (s *session) kill(ctx context.Context, known []wire.JobStatus, reason string, refused chan<- error) {
 	for _, id := range s.ids {
 		if slices.ContainsFunc(known, func(j wire.JobStatus) bool { return j.ID == id && j.State.Ended() }) {
 			continue
 		}
-		if err := s.Cluster.Kill(ctx, id, "interrupted by its user"); err != nil && ctx.Err() == nil {
+		if err := s.Cluster.Kill(ctx, id, reason); err != nil && ctx.Err() == nil {
 			refused <- err
 		}
 	}
@@ -448,7 +459,7 @@ func Interrupts(parent context.Context) (ctx context.Context, other Signals, sto
 		for {
 			select {
 			case sig := <-signals:
-				cancel(fmt.Errorf("got signal %v", sig))
+				cancel(fmt.Errorf("%w %v", errSignal, sig))
 				if interrupts++; interrupts == 2 {
 					close(second)
 					signal.Stop(signals)

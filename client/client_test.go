@@ -147,7 +147,7 @@ func run(t *testing.T, cluster *fakeCluster, sub *wire.Submission, interrupts ..
 				if i > 0 {
 					close(giveUp)
 				}
-				cancel(errors.New("got signal interrupt"))
+				cancel(fmt.Errorf("%w interrupt", errSignal))
 			})
 		}
 		start := time.Now()
@@ -225,6 +225,21 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v was killed after its end", first)
 			}
 		})
+	}
+}
+
+// TestKillTexts: a program that ends its context is not said to be interrupted.
+func TestKillTexts(t *testing.T) {
+	for _, c := range []struct {
+		cause        error
+		note, reason string
+	}{
+		{fmt.Errorf("%w terminated", errSignal), "interrupted: killing the jobs; interrupt again to stop waiting", "interrupted by its user"},
+		{context.DeadlineExceeded, "killing the jobs: context deadline exceeded", "killed by its client: context deadline exceeded"},
+	} {
+		if note, reason := killTexts(c.cause); note != c.note || reason != c.reason {
+			t.Errorf("%v: note %q, reason %q", c.cause, note, reason)
+		}
 	}
 }
 
@@ -339,7 +354,7 @@ func TestPrepare(t *testing.T) {
 		{input: "", text: "empty path"},
 		{input: "mem://t/in", output: "mem://t/old", want: runtime.ErrOutputExists, text: "mem://t/old"},
 		{input: "mem://t/in", output: "mem://t/in/a.txt", want: runtime.ErrOutputExists, text: "mem://t/in/a.txt"},
-		{input: "mem://t/in", file: "mem://t/none", text: "side file stop: "},
+		{input: "mem://t/in", file: "mem://t/none", text: `side file "stop": `},
 		{input: "mem://t/in", file: "mem://t/in/a.txt"},
 		{input: "mem://t/in/a.txt", faults: "open /in/** error=eacces", text: "a.txt"},
 		{input: "mem://t/in", faults: "list /in error=eacces", text: "mem://t/in"},
@@ -364,6 +379,11 @@ func TestPrepare(t *testing.T) {
 		case c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text) || c.want != nil && !errors.Is(err, c.want)):
 			t.Errorf("%+v: error %v, want %v naming %q", c, err, c.want, c.text)
 		}
+	}
+	archive := newSubmission("mem://t/in")
+	archive.Plan.Jobs[0].Files = map[string]string{"dict/": "mem://t/none"}
+	if err := Prepare(t.Context(), newFiles(t), &archive.Plan); err == nil || !strings.Contains(err.Error(), `archive "dict": `) {
+		t.Errorf("a missing archive: %v", err)
 	}
 	twice := newSubmission("mem://t/in")
 	twice.Plan.Jobs = append(twice.Plan.Jobs, wire.JobPlan{Name: "other", Output: "mem://t/./out/"})

@@ -118,8 +118,8 @@ type drivenRuns struct {
 }
 
 // serve answers the program until it closes its pipe. Then it kills the jobs that still run.
-func (s *drivenRuns) serve(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+func (s *drivenRuns) serve(interrupted context.Context) error {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(interrupted))
 	defer s.conn.Close()
 	defer s.runs.Wait()
 	defer end(errors.New("the program that drives the job has ended"))
@@ -144,9 +144,13 @@ func (s *drivenRuns) serve(ctx context.Context) error {
 			s.mu.Unlock()
 			s.runs.Go(func() { s.run(running, m) })
 		case *wire.DriveKill:
+			cause := context.Cause(interrupted)
+			if cause == nil {
+				cause = errors.New("the program that drives the job killed it")
+			}
 			s.mu.Lock()
 			if cancel := s.kill[m.Run]; cancel != nil {
-				cancel(errors.New("the program that drives the job killed it"))
+				cancel(cause)
 			}
 			s.mu.Unlock()
 		default:

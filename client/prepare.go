@@ -49,10 +49,10 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 	}
 	for name, p := range job.Files {
 		if job.Files[name], err = dfs.Clean(p); err != nil {
-			return fmt.Errorf("side file %s: %w", name, err)
+			return fmt.Errorf("%s: %w", runtime.SideName(name), err)
 		}
 		if _, err := runtime.SideFiles(files, name, job.Files[name]); err != nil {
-			return fmt.Errorf("side file %s: %w", name, err)
+			return fmt.Errorf("%s: %w", runtime.SideName(name), err)
 		}
 	}
 	if job.Output == "" {

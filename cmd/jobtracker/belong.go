@@ -116,6 +116,29 @@ func (j *jobTracker) checkRemoved(ctx context.Context) error {
 		j.cluster, j.id, j.data)
 }
 
+// removedPoll is how often watchRemoved asks.
+const removedPoll = time.Second
+
+// watchRemoved repeats checkRemoved until a leader reaches this job tracker: when it started, the others may have been busy or
+// stopped. No leader ever reaches one that was removed.
+func (j *jobTracker) watchRemoved(ctx context.Context) error {
+	tick := time.NewTicker(removedPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if _, ok := j.replica.Leader(); ok {
+			return nil
+		}
+		if err := j.checkRemoved(ctx); err != nil {
+			return err
+		}
+	}
+}
+
 // clusterPoll is how often recordCluster asks the log for the cluster's id.
 const clusterPoll = 100 * time.Millisecond
 

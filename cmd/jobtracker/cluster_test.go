@@ -302,6 +302,33 @@ func TestThree(t *testing.T) {
 		wantRefused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
 }
 
+// TestRemovedStartsFirst: a job tracker that was removed starts while no other one runs. It ends when it finds the leader.
+func TestRemovedStartsFirst(t *testing.T) {
+	t.Parallel()
+	p := testDir{t.TempDir()}
+	all := p.startThree(t)
+	all[0].awaitVoters(t, "jt1", "jt2", "jt3")
+	removed := all[2]
+	removed.awaitClusterID(t)
+	removed.stop()
+	client := web.NewClient([]string{all[0].http, all[1].http})
+	client.Secure(userConfig(t))
+	defer client.Close()
+	if err := client.RemoveVoter(t.Context(), "jt3"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all[:2] {
+		r.awaitVoters(t, "jt1", "jt2")
+		r.stop()
+	}
+	removed = launch(t, "jt3", removed.data, append(p.staging(), "-join", unusedAddr)...)
+	removed.log.await(t, "entering candidate state")
+	for _, r := range all[:2] {
+		launch(t, r.id, r.data, append(p.staging(), "-join", removed.gossip)...)
+	}
+	removed.wantRefused(t, "job tracker jt3 is no longer in cluster", removed.data)
+}
+
 func TestAnotherClustersDirectory(t *testing.T) {
 	t.Parallel()
 	one, other := testDir{t.TempDir()}, testDir{t.TempDir()}

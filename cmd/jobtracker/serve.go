@@ -243,6 +243,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	})
 	j.runLoop(func() error { return j.enterCluster(ctx) })
 	j.runLoop(func() error { return j.recordCluster(ctx) })
+	j.runLoop(func() error { return j.watchRemoved(ctx) })
 	j.runLoop(func() error { return j.watchSameID(ctx) })
 	if j.users != nil {
 		j.loops.Go(func() { j.users.Watch(ctx, groups.Period) })

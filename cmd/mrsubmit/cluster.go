@@ -299,7 +299,7 @@ func (q *query) printChanged(how string, names ...string) error {
 }
 
 // checkShared refuses local paths without -shared-local if task trackers are on several machines.
-func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
+func checkShared(sub *wire.Submission, c *web.Cluster, shared bool) error {
 	machines := make(map[string]bool)
 	for i := range c.Trackers {
 		host, _, err := net.SplitHostPort(c.Trackers[i].Addr)
@@ -308,20 +308,20 @@ func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
 		}
 		machines[host] = true
 	}
-	name := localName(plan)
+	name := localName(sub)
 	if shared || len(machines) < 2 || name == "" {
 		return nil
 	}
 	return fmt.Errorf("%s is a local file on a cluster of several machines: if all %d machines share it, add -shared-local", name, len(machines))
 }
 
-// localName returns the first local file or directory in a plan.
-func localName(plan *wire.Plan) string {
+// localName returns the first local file or directory of a submission.
+func localName(sub *wire.Submission) string {
 	isLocal := func(name string) bool {
 		return name != "" && (strings.HasPrefix(name, "file://") || !strings.Contains(name, "://"))
 	}
-	for i := range plan.Jobs {
-		j := &plan.Jobs[i]
+	for i := range sub.Plan.Jobs {
+		j := &sub.Plan.Jobs[i]
 		for _, in := range j.Inputs {
 			for _, p := range in.Paths {
 				if isLocal(p) {
@@ -337,6 +337,9 @@ func localName(plan *wire.Plan) string {
 		if isLocal(j.Output) {
 			return j.Output
 		}
+	}
+	if step := sub.Program.Step; step != nil && isLocal(step.Output) {
+		return step.Output
 	}
 	return ""
 }

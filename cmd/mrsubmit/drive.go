@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/embedded"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -14,20 +16,62 @@ import (
 
 func programError(code int, err error) error { return cmp.Or(err, exitError(code)) }
 
-// driveCluster runs a program that drives jobs, and its jobs on a cluster.
-func (t *tool) driveCluster(ctx context.Context, f *runFlags, cfg client.Config, status *web.Cluster, args []string) error {
+// drive runs a program that drives jobs. Without a cluster they run embedded.
+func (t *tool) drive(ctx context.Context, f *runFlags, cluster *clusterDriver, exe string, sub *wire.Submission) error {
+	args := sub.Program.Args
+	if f.scripted.quiet {
+		args = append([]string{"-quiet"}, args...)
+	}
+	driven := client.Driven{Program: exe, Args: args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: t.signals.GiveUp}
+	lines := &stepLines{tool: t}
+	switch {
+	case !f.scripted.json && cluster == nil:
+		return programError(client.DriveAlone(ctx, driven))
+	case cluster == nil:
+		driven.Stdout = t.stderr
+		return lines.end(t.driveEmbedded(ctx, lines, driven, sub))
+	}
 	owner := userName(f.identity, t.getenv)
 	if identity.CheckName(owner) != nil {
 		owner = "" // only without certificates: it could be no part of a file's name
 	}
-	c := &clusterDriver{tool: t, flags: f, cfg: cfg, status: status}
-	return programError(client.Drive(ctx, client.Driven{
-		Program: cfg.Program, Args: args, Sessions: wire.Sessions(cfg.Staging, owner),
-		Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp, Run: c.run,
-		Find: func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
-			return client.Find(ctx, cfg, sub)
-		},
-	}))
+	driven.Sessions, driven.Run, driven.Find = wire.Sessions(cluster.cfg.Staging, owner), cluster.run, cluster.find
+	if !f.scripted.json {
+		return programError(client.Drive(ctx, driven))
+	}
+	driven.Stdout, cluster.lines = t.stderr, lines
+	return lines.end(client.Drive(ctx, driven))
+}
+
+// driveEmbedded runs the jobs of a program on an embedded cluster of this process, which starts with the first one.
+func (t *tool) driveEmbedded(ctx context.Context, lines *stepLines, driven client.Driven, sub *wire.Submission) (code int, err error) {
+	sessions, err := embedded.Sessions(sub.Program.Flags["D quern.embedded.dir"])
+	if err != nil {
+		return 0, err
+	}
+	steps := embedded.NewSteps(nil, t.stderr, nil, t.signals.GiveUp, true)
+	steps.Changed = lines.ofStep
+	defer func() { err = errors.Join(err, steps.Close()) }()
+	var begin sync.Once
+	var failed error
+	started := func(sub *wire.Submission) error {
+		begin.Do(func() { _, failed = steps.Start(sub) })
+		return failed
+	}
+	driven.Sessions = sessions + "/"
+	driven.Run = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+		if err := started(sub); err != nil {
+			return nil, err
+		}
+		return steps.Run(ctx, sub)
+	}
+	driven.Find = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+		if err := started(sub); err != nil {
+			return nil, err
+		}
+		return steps.Find(ctx, sub)
+	}
+	return client.Drive(ctx, driven)
 }
 
 // clusterDriver runs the submissions of a program that drives jobs.
@@ -36,6 +80,9 @@ type clusterDriver struct {
 	flags  *runFlags
 	cfg    client.Config
 	status *web.Cluster
+	lines  *stepLines // of -json; or nil
+
+	warnings sync.Once
 
 	mu       sync.Mutex
 	program  wire.Program // path and hash of the uploaded program
@@ -49,13 +96,27 @@ func (c *clusterDriver) run(ctx context.Context, sub *wire.Submission) ([]wire.E
 	if err := c.settle(c.flags, sub); err != nil {
 		return nil, err
 	}
-	if err := checkShared(&sub.Plan, c.status, c.flags.sharedLocal); err != nil {
+	if err := checkShared(sub, c.status, c.flags.sharedLocal); err != nil {
 		return nil, err
 	}
+	c.warnings.Do(func() { c.warnEmbedded(&sub.Plan) })
 	if err := c.upload(&sub.Program); err != nil {
 		return nil, err
 	}
-	return client.Do(ctx, c.cfg, sub)
+	return client.Do(ctx, c.config(), sub)
+}
+
+func (c *clusterDriver) find(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+	return client.Find(ctx, c.config(), sub)
+}
+
+// config returns the configuration of a step.
+func (c *clusterDriver) config() client.Config {
+	cfg := c.cfg
+	if c.lines != nil {
+		cfg.Changed = c.lines.ofStep()
+	}
+	return cfg
 }
 
 // upload sets the path and hash of the program, which it uploads once.

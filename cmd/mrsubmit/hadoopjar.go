@@ -18,6 +18,7 @@ import (
 	"github.com/quernmr/quern/cmd/internal/hadooplog"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/mapreduce/streaming"
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -55,7 +56,7 @@ func isStreamingJar(name string) (bool, error) {
 	case errors.Is(err, os.ErrNotExist) && named:
 		return true, nil
 	case errors.Is(err, os.ErrNotExist):
-		return false, fmt.Errorf("JAR does not exist or is not a normal file: %s", name)
+		return false, usagef("JAR does not exist or is not a normal file: %s", name)
 	case err != nil:
 		return false, err
 	case info.Size() == 0:
@@ -111,7 +112,7 @@ func (t *tool) hadoopStreaming(ctx context.Context, args []string) error {
 	case errors.As(err, &code): // a job has failed
 		r.log.Write("ERROR", hadooplog.StreamingLogger, "Job not successful!")
 	case r.submitting:
-		r.log.Write("ERROR", hadooplog.StreamingLogger, "Error Launching job : "+err.Error())
+		r.log.Write("ERROR", hadooplog.StreamingLogger, "Error Launching job : "+r.launchFailure(err))
 		code = exitCode(streamingFailure(err))
 	default:
 		r.log.Write("ERROR", hadooplog.StreamingLogger, err.Error())
@@ -179,10 +180,20 @@ type hadoopRun struct {
 	*tool
 	log        *hadooplog.Log
 	submitting bool // the options are right, and the cluster answers
+	output     string
+}
+
+// launchFailure returns why a job is not submitted. An output that exists is named in Hadoop's words, for which scripts look.
+func (r *hadoopRun) launchFailure(err error) string {
+	if errors.Is(err, runtime.ErrOutputExists) {
+		return fmt.Sprintf("Output directory %s already exists: %v", r.output, err)
+	}
+	return err.Error()
 }
 
 // run submits a job and follows it. The error is an exit code if the job failed.
 func (r *hadoopRun) run(ctx context.Context, cfg client.Config, sub *wire.Submission, from failures) error {
+	r.output = sub.Plan.Jobs[0].Output
 	job := hadooplog.NewJob(r.log, func(id wire.JobID) []hadooplog.Attempt {
 		all, err := from.failed(ctx, id)
 		if err != nil {
@@ -204,6 +215,6 @@ func (r *hadoopRun) run(ctx context.Context, cfg client.Config, sub *wire.Submis
 		r.saveLogs(ctx, job.Failed(), from, savedTotal)
 		return errReported
 	}
-	r.log.Write("INFO", hadooplog.StreamingLogger, "Output directory: "+cmp.Or(sub.Plan.Jobs[0].Output, "none"))
+	r.log.Write("INFO", hadooplog.StreamingLogger, "Output directory: "+cmp.Or(r.output, "none"))
 	return nil
 }

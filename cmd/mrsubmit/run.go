@@ -154,20 +154,17 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if drives && f.ui {
 		return usagef("-ui: the program drives jobs: without a job tracker it runs them itself")
 	}
-	args := sub.Program.Args
-	if f.scripted.quiet && drives {
-		args = append([]string{"-quiet"}, args...)
-	}
 	if cluster == nil && drives {
-		return programError(client.DriveAlone(ctx, client.Driven{Program: exe, Args: args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: cfg.GiveUp}))
+		return t.drive(ctx, f, nil, exe, sub)
 	}
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, f, sub)
 	}
-	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil { // a driver's plan is empty
+	if err := checkShared(sub, status, f.sharedLocal); err != nil {
 		return err
 	}
 	t.warnIgnored(*f.settings, status.Scheduling)
+	t.warnEmbedded(&sub.Plan) // a driver's plan is empty
 	notes := make(chan string, 16)
 	cluster.Note = noteTo(notes)
 	cfg.Cluster, cfg.FS, cfg.Notes = cluster, files(), notes
@@ -177,8 +174,8 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
 	if drives {
-		cfg.Brief, cfg.Quiet = true, f.scripted.quiet || sub.Program.Flags["quiet"] == "true"
-		return t.driveCluster(ctx, f, cfg, status, args)
+		cfg.Brief, cfg.Quiet = true, f.scripted.quiet || f.scripted.json || sub.Program.Flags["quiet"] == "true"
+		return t.drive(ctx, f, &clusterDriver{tool: t, flags: f, cfg: cfg, status: status}, exe, sub)
 	}
 	if f.hadoop != nil {
 		cfg.Detach = f.scripted.detach

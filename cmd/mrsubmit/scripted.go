@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/quernmr/quern/client"
@@ -31,8 +33,6 @@ func (s *scripted) check(sub *wire.Submission, onCluster bool) error {
 		return usagef("-detach: the program drives jobs: it decides here what runs next, so it must not end; let the shell run mrsubmit in the background instead")
 	case s.detach && !onCluster:
 		return usagef("-detach: without a job tracker the job runs in this process")
-	case s.json && drives:
-		return usagef("-json: the program drives jobs, and its own output is on standard output")
 	}
 	return nil
 }
@@ -49,14 +49,37 @@ type runLine struct {
 // lineEvery limits the lines about jobs that stay in their states.
 const lineEvery = time.Second
 
+// jobLines prints the lines about the jobs of one submission.
+type jobLines struct {
+	last    runLine
+	printed time.Time
+	print   func(runLine) error
+}
+
+// changed is [client.Config.Changed].
+func (l *jobLines) changed(jobs []wire.JobStatus) {
+	changed := len(jobs) != len(l.last.Jobs) || time.Since(l.printed) >= lineEvery
+	for i := range jobs {
+		changed = changed || jobs[i].State.String() != l.last.Jobs[i].State
+	}
+	l.last.Jobs = make([]web.Job, len(jobs))
+	for i := range jobs {
+		l.last.Jobs[i] = web.JobOf(&jobs[i])
+	}
+	if changed {
+		l.printed = time.Now()
+		_ = l.print(l.last) // the last line reports the error
+	}
+}
+
 // runScripted runs a job and prints what scripts read.
 func (t *tool) runScripted(ctx context.Context, s *scripted, cfg client.Config, sub *wire.Submission) error {
 	cfg.Quiet, cfg.Detach = s.quiet || s.json || s.detach, s.detach
 	if cfg.Quiet {
 		cfg.Width = nil
 	}
-	var last runLine
-	var printed time.Time
+	lines := jobLines{print: t.printLine}
+	last := &lines.last
 	if s.json {
 		failure := cfg.Failure
 		cfg.Failure = func(err error) int {
@@ -66,20 +89,7 @@ func (t *tool) runScripted(ctx context.Context, s *scripted, cfg client.Config, 
 			}
 			return exitFailed
 		}
-		cfg.Changed = func(jobs []wire.JobStatus) {
-			changed := len(jobs) != len(last.Jobs) || time.Since(printed) >= lineEvery
-			for i := range jobs {
-				changed = changed || jobs[i].State.String() != last.Jobs[i].State
-			}
-			last.Jobs = make([]web.Job, len(jobs))
-			for i := range jobs {
-				last.Jobs[i] = web.JobOf(&jobs[i])
-			}
-			if changed {
-				printed = time.Now()
-				_ = t.printLine(last) // the last line reports the error
-			}
-		}
+		cfg.Changed = lines.changed
 	}
 	code, ids := client.RunJobs(ctx, cfg, sub)
 	if s.detach && code == exitDone && !s.json {
@@ -97,11 +107,38 @@ func (t *tool) runScripted(ctx context.Context, s *scripted, cfg client.Config, 
 				last.Jobs = append(last.Jobs, web.Job{ID: ids[i].String(), Name: sub.Plan.Jobs[i].Name})
 			}
 		}
-		if err := t.printLine(last); err != nil {
+		if err := t.printLine(*last); err != nil {
 			return err
 		}
 	}
 	return exitError(code)
+}
+
+// stepLines prints the lines about the steps of a program that drives jobs. Several may run at once.
+type stepLines struct {
+	*tool
+	mu   sync.Mutex
+	last runLine
+}
+
+// ofStep returns [client.Config.Changed] of a step.
+func (l *stepLines) ofStep() func([]wire.JobStatus) {
+	lines := jobLines{print: func(line runLine) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.last = line
+		return l.printLine(line)
+	}}
+	return lines.changed
+}
+
+// end prints the last line, with the jobs of the step that changed last, and returns what run returns.
+func (l *stepLines) end(code int, err error) error {
+	l.last.Final, l.last.Exit = true, code
+	if err != nil {
+		l.last.Exit, l.last.Error = exitFailed, err.Error()
+	}
+	return cmp.Or(l.printLine(l.last), programError(code, err))
 }
 
 func submittedText(ids []wire.JobID) string {

@@ -204,6 +204,15 @@ func (t *tool) warnIgnored(given [][2]string, s web.Scheduling) {
 	}
 }
 
+// warnEmbedded prints the properties of jobs that show more of a run without a cluster, and nothing on one.
+func (t *tool) warnEmbedded(plan *wire.Plan) {
+	for _, name := range []string{"quern.embedded.keep", "quern.embedded.output", "quern.task.inprocess"} {
+		if slices.ContainsFunc(plan.Jobs, func(job wire.JobPlan) bool { return job.Properties[name] == "true" }) {
+			fmt.Fprintf(t.stderr, "warning: property %s has no effect on a cluster\n", name)
+		}
+	}
+}
+
 // set changes settings of a job.
 func (q *query) set(ctx context.Context) error {
 	var given [][2]string

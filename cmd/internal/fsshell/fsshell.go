@@ -176,7 +176,7 @@ func find(name string) *command {
 func (s *Shell) unknown(name string) int {
 	switch bare := strings.TrimPrefix(name, "-"); {
 	case name == "-moveToLocal":
-		fmt.Fprintf(s.Stderr, "moveToLocal: Option '-moveToLocal' is not implemented yet.\n") // nor does Hadoop have it
+		fmt.Fprintf(s.Stderr, "moveToLocal: Option '-moveToLocal' is not implemented yet.\n") // as Hadoop, which never had it
 		return exitFailed
 	case slices.Contains(missing, bare) && bare != name:
 		fmt.Fprintf(s.Stderr, "%s: %s does not have this command of Hadoop\n", name, s.Program)

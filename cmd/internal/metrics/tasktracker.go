@@ -82,7 +82,7 @@ var taskTracker = []family[ofTaskTracker]{
 		now(func(c *core.Census) int { return c.Homes })},
 	{"quern_shuffle_fetches_running", gauge, nil, "Fetches of map outputs from other task trackers that run.",
 		now(func(c *core.Census) int { return c.Fetching })},
-	{"quern_shuffle_fetches_total", counter, []string{"result"}, "Fetches of map outputs from other task trackers that have ended.",
+	{"quern_shuffle_fetches_total", counter, []string{"result"}, "Fetches of map outputs from other task trackers that have ended. A batch of small partitions counts once.",
 		known(func(v *ofTaskTracker, to *samples) {
 			for r := range gather.Results {
 				to.count(&v.Gathered.Fetches[r], r.String())
