@@ -38,6 +38,7 @@ func Section() testbed.Section {
 			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
 			{Name: "isolation: many small maps with and without", Measure: b.isolation},
 			{Name: "100 Mbit/s: a sort by codec of map output", Measure: b.network},
+			{Name: "full speed: a sort by codec of map output", Measure: b.fullSpeed},
 		},
 	}
 }

@@ -37,8 +37,8 @@ func (b *bench) jobs() error {
 		name, program, target string
 		make                  func(file string, n int64) error
 	}{
-		{"word count", "wordcount", "≥ 0.5", input.Text},
-		{"sort of 100-byte lines", "sort", "≥ 0.35", input.Lines},
+		{"word count", "wordcount", "≥ 0.85", input.Text},
+		{"sort of 100-byte lines", "sort", "≥ 0.65", input.Lines},
 	} {
 		r := &run{
 			bench: b, cluster: c, nodes: nodes, program: c.Program(j.program),

@@ -85,6 +85,32 @@ func Lines(file string, n int64) error {
 	})
 }
 
+// names is the number of keys of Names.
+const names = 100_000
+
+// Keyed writes n bytes of 100-byte lines. They begin with one of the keys of Names. If hot is set, half of them begin
+// with the same one.
+func Keyed(file string, n int64, hot bool) error {
+	return once(file, func(w *bufio.Writer, r *rand.Rand) {
+		for written := int64(0); written+LineBytes <= n; written += LineBytes {
+			key := r.IntN(names)
+			if bits := r.Uint64(); hot && bits%2 == 0 {
+				key = names / 2
+			}
+			fmt.Fprintf(w, "%010d %088x\n", key, r.Uint64())
+		}
+	})
+}
+
+// Names writes a line with ten bytes of key and a name, for each key of Keyed.
+func Names(file string) error {
+	return once(file, func(w *bufio.Writer, _ *rand.Rand) {
+		for key := range names {
+			fmt.Fprintf(w, "%010d name of %d\n", key, key)
+		}
+	})
+}
+
 func once(file string, fill func(w *bufio.Writer, r *rand.Rand)) (err error) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -31,7 +31,7 @@ func Section() testbed.Section {
 	return testbed.Section{
 		Name: "machine", About: "Quern compared with a Go loop, GNU sort and GNU grep on one machine",
 		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
-		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep", "bench/machine/driven"},
+		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep", "bench/machine/driven", "bench/machine/joined"},
 		Open:     b.prepare,
 		Columns:  []string{"benchmark", "quern", "peer", "ratio", "target"},
 		Parts: []testbed.Part{
@@ -41,6 +41,8 @@ func Section() testbed.Section {
 			b.row("sort of 100-byte lines against its reads and writes", b.rawIO),
 			b.row("grep -F against GNU grep × cores", func() ([]string, error) { return b.grep("-F", Needle) }),
 			b.row("grep -E against GNU grep × cores", func() ([]string, error) { return b.grep("-E", Expression) }),
+			b.row("sort, one key of 50 % against balanced keys", b.skewedSort),
+			b.row("join, one key of 50 % against balanced keys", b.skewedJoin),
 			b.row("peak memory of a worker, sort, input 20 × the budget", b.memory),
 			b.row("heap objects per input record: word count, sort, grep", b.objects),
 			b.row("word count of 1 KB, start to _SUCCESS", b.small),

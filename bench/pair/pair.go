@@ -27,6 +27,7 @@ import (
 
 	"github.com/quernmr/quern/bench/input"
 	"github.com/quernmr/quern/bench/testbed"
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/integration/processes"
 )
@@ -69,6 +70,8 @@ func Section() testbed.Section {
 			b.embedded("word count", 1, "wordcount", "text"),
 			b.embedded("sort of 100-byte lines", 1, "sort", "lines"),
 			b.embedded("grep", 1, "grep", "text", "-e", input.Needle),
+			b.overHDFS("word count, over HDFS", "wordcount", "text"),
+			b.overHDFS("sort of 100-byte lines, over HDFS", "sort", "lines"),
 			{Name: "word count of 1 KB on a warm cluster", Measure: b.warm(false)},
 			{Name: "word count of 1 KB on a warm cluster with TLS", Measure: b.warm(true)},
 			{Name: "go test -bench", Measure: b.benchmarks},
@@ -145,29 +148,44 @@ func (b *bench) embedded(name string, times int, program, file string, args ...s
 				if err := os.RemoveAll(out); err != nil {
 					return nil, err
 				}
-				unix.Sync() // exclude the dirty pages of earlier runs
-				all := append([]string{"-input", b.Path(file), "-output", out, "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
-				if program != "grep" { // grep has no reduces
-					all = append(all, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
-				}
-				cmd := exec.CommandContext(b.Ctx, filepath.Join(r.programs, program), all...)
-				took, err := testbed.Timed(cmd)
+				figures, err := b.run(name, r, program, nil, append([]string{"-input", b.Path(file), "-output", out}, args...)...)
 				if err != nil {
 					return nil, err
 				}
-				processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-				return measured{name + ", s": took.Seconds(), name + ", s of processors": processor.Seconds()}, same(out)
+				return figures, same(out)
 			}
 		}
 		return b.compare(times, run(b.revisions[0]), run(b.revisions[1]))
 	}}
 }
 
+// run measures one embedded job, with additional environment variables.
+func (b *bench) run(name string, r revision, program string, env []string, args ...string) (measured, error) {
+	unix.Sync() // exclude the dirty pages of earlier runs
+	args = append(args, "-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores))
+	if program != "grep" { // grep has no reduces
+		args = append(args, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.Cores))
+	}
+	cmd := exec.CommandContext(b.Ctx, filepath.Join(r.programs, program), args...)
+	cmd.Env = append(os.Environ(), env...)
+	took, err := testbed.Timed(cmd)
+	if err != nil {
+		return nil, err
+	}
+	processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return measured{name + ", s": took.Seconds(), name + ", s of processors": processor.Seconds()}, nil
+}
+
 // sameOutput returns a function that compares every output with the first one.
 func sameOutput() func(dir string) error {
+	return sameOutputIn(local.New(), "file://")
+}
+
+// sameOutputIn is sameOutput for a file system, with the beginning of its URLs.
+func sameOutputIn(f dfs.FS, prefix string) func(dir string) error {
 	var first *[sha256.Size]byte
 	return func(dir string) error {
-		sum, err := testbed.Digest(local.New(), "file://"+dir)
+		sum, err := testbed.Digest(f, prefix+dir)
 		if err != nil {
 			return err
 		}
