@@ -16,8 +16,9 @@ import (
 )
 
 // TestOtherSystems: what authors of jobs import, and its tests, would compile for macOS and Windows. Types are checked
-// from the source, without the bodies of functions outside of this module: that takes seconds, and a compilation
-// minutes.
+// from the source, without the bodies of functions outside of this module, which takes 8 s of processor time. go vet with
+// GOOS first compiles the standard library for that system: with an empty build cache it had not finished darwin after 87 s
+// of processor time.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range [][2]string{{"darwin", "arm64"}, {"windows", "amd64"}} {
 		t.Run(system[0], func(t *testing.T) {
