@@ -18,12 +18,14 @@ type Driven struct {
 	Program  string // executable
 	Args     []string
 	Sessions string // what the URL of a session has before its name
+	Sweep    bool   // the program removes expired sessions there
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
 	GiveUp   <-chan struct{} // as in Config
 	// Run runs a submission of the program as Do does, and Find looks for one as Find does.
 	Run, Find func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
+	Failed    func(text string) // gets the error that the program also prints; or nil
 }
 
 // Drive starts a program that drives jobs, runs its submissions until it ends, and returns its exit code.
@@ -136,7 +138,7 @@ func (s *drivenRuns) serve(interrupted context.Context) error {
 			if m.Protocol != wire.DriveProtocol {
 				return fmt.Errorf("%s speaks drive protocol %d, this mrsubmit %d: build both from one version", s.Program, m.Protocol, wire.DriveProtocol)
 			}
-			err = s.conn.Send(&wire.DriveBegin{Sessions: s.Sessions})
+			err = s.conn.Send(&wire.DriveBegin{Sessions: s.Sessions, Sweep: s.Sweep})
 		case *wire.DriveRun:
 			running, cancel := context.WithCancelCause(ctx)
 			s.mu.Lock()
@@ -153,6 +155,10 @@ func (s *drivenRuns) serve(interrupted context.Context) error {
 				cancel(cause)
 			}
 			s.mu.Unlock()
+		case *wire.DriveFailed:
+			if s.Failed != nil {
+				s.Failed(m.Error)
+			}
 		default:
 			return fmt.Errorf("%s sent an unexpected %T", s.Program, m)
 		}

@@ -51,12 +51,14 @@ func driveAsProgram() {
 		}
 	}
 	os.Stdout.WriteString("ended with " + ends[1].Jobs[0].State.String() + "\nfound " + ends[2].Jobs[0].ID.String() + "\nkilled: " + ends[0].Error + "\n")
+	send(&wire.DriveFailed{Error: "no more steps"})
 	os.Exit(4)
 }
 
 // TestDrive: a client runs the jobs of a program at the same time, kills one when the program says so, and
 // returns the program's exit code.
 func TestDrive(t *testing.T) {
+	var failure string
 	run := func(args ...string) (int, string, error) {
 		var stdout bytes.Buffer
 		code, err := Drive(t.Context(), Driven{
@@ -68,6 +70,7 @@ func TestDrive(t *testing.T) {
 				}
 				return []wire.EndedJob{{State: wire.Succeeded}}, nil
 			},
+			Failed: func(text string) { failure = text },
 			Find: func(_ context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 				return []wire.EndedJob{{ID: wire.JobID{Start: 7, N: len(sub.Key)}}}, nil
 			},
@@ -75,10 +78,10 @@ func TestDrive(t *testing.T) {
 		return code, stdout.String(), err
 	}
 	code, printed, err := run()
-	if want := "sessions in mem://t/sessions\nended with succeeded\nfound job_7_0005\nkilled: the program that drives the job killed it\n"; code != 4 || err != nil || printed != want {
-		t.Errorf("exit code %d, %v, %q", code, err, printed)
+	if want := "sessions in mem://t/sessions\nended with succeeded\nfound job_7_0005\nkilled: the program that drives the job killed it\n"; code != 4 || err != nil || printed != want || failure != "no more steps" {
+		t.Errorf("exit code %d, %v, %q, failure %q", code, err, printed, failure)
 	}
-	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 2") {
+	if code, printed, err := run("old"); code != 3 || printed != "" || err == nil || !strings.Contains(err.Error(), "speaks drive protocol 3") {
 		t.Errorf("another protocol: exit code %d, %v, %q", code, err, printed)
 	}
 }

@@ -1,48 +1,53 @@
 package runtime
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"slices"
+	"io"
+	"math"
+	"path/filepath"
 
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
-// The property quern.check=true lets setup run the beginning of the first split twice, each time with a job that
-// is built again, and compare what the map emits. The order of records does not matter, because the shuffle sorts
-// them.
-const (
-	checkedBytes  = 1 << 20   // of records
-	checkedPlaces = 8         // of these bytes
-	checkedOutput = 256 << 20 // bytes of map output, in memory
-)
+// The property quern.check=true lets setup run the first split twice, each time with a job that is built again, and
+// compare what the map emits. The order of records does not matter, because the shuffle sorts them.
 
-// checkedRecord is a record that a map emits.
-type checkedRecord struct {
-	partition  int // ofFile: key is a file's name, value a line of it
-	key, value string
+// checkedPiece is the maximum size of a record that is compared of a file: a line, or a piece of a longer one.
+const checkedPiece = 1 << 20
+
+// ofFile stands for the partition of a line of a file. Its key is the name of the file.
+const ofFile = math.MaxUint32
+
+// checkedRun collects the output of a map in a segment file with one partition, sorted. A record there is a key
+// without value:
+//
+//	partition       4 bytes, big-endian
+//	key, value
+//	length of key   4 bytes, big-endian
+type checkedRun struct {
+	*shuffle.Collector
+	scratch []byte
 }
 
-// ofFile stands for the partition of a line of a file.
-const ofFile = -1
-
-func (r checkedRecord) compare(other checkedRecord) int {
-	return cmp.Or(cmp.Compare(r.key, other.key), cmp.Compare(r.value, other.value), cmp.Compare(r.partition, other.partition))
+// Collect implements [Collector].
+func (c *checkedRun) Collect(partition int, key, value []byte) error {
+	c.scratch = binary.BigEndian.AppendUint32(c.scratch[:0], uint32(partition))
+	c.scratch = append(append(c.scratch, key...), value...)
+	c.scratch = binary.BigEndian.AppendUint32(c.scratch, uint32(len(key)))
+	return c.Collector.Collect(0, c.scratch, nil)
 }
 
-// checkedRecords collects the output of a map.
-type checkedRecords struct {
-	records []checkedRecord
-	bytes   int
-}
-
-func (c *checkedRecords) Collect(partition int, key, value []byte) error {
-	if c.bytes += len(key) + len(value); c.bytes > checkedOutput {
-		return Fatal(fmt.Errorf("the map emits more than %d MiB of output for %d MiB of input, too much to compare; leave %s out", checkedOutput>>20, checkedBytes>>20, CheckTwice))
-	}
-	c.records = append(c.records, checkedRecord{partition, string(key), string(value)})
-	return nil
+// parseChecked returns the parts of a record of a checkedRun.
+func parseChecked(record []byte) (partition uint32, key, value []byte) {
+	end := len(record) - 4
+	n := 4 + int(binary.BigEndian.Uint32(record[end:]))
+	return binary.BigEndian.Uint32(record), record[4:n], record[n:end]
 }
 
 // checkTwice compares two runs of the first split.
@@ -62,7 +67,11 @@ func (a *attempt) checkTwice() error {
 	if split.Input < len(a.job.Texts) {
 		text = a.job.Texts[split.Input]
 	}
-	if difference := differs(first, second, text); difference != "" {
+	difference, err := a.compareRuns(first, second, text)
+	if err != nil {
+		return fmt.Errorf("%s=true: compare two runs of a map: %w", CheckTwice, err)
+	}
+	if difference != "" {
 		c := split.chunks[0]
 		return Fatal(fmt.Errorf("%w: %s=true: job %s, map of %s from offset %d emits something else when it is run a second time: %s; "+
 			"its output must follow from its input alone, without the time, random numbers or the order of a Go map",
@@ -71,23 +80,25 @@ func (a *attempt) checkTwice() error {
 	return nil
 }
 
-// checkRun builds the job and runs the beginning of the first split.
-func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
+// checkRun builds the job, runs the first split, and returns the file with its sorted output.
+func (a *attempt) checkRun(n int) (file string, _ *Split, err error) {
 	program, err := a.worker.load(a.sub)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, err
 	}
 	split, err := a.openSplit(0)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, err
 	}
 	defer split.close()
-	places := make([]int64, checkedPlaces)
-	for i := range places {
-		places[i] = split.length() * int64(i) / checkedPlaces
+	file = filepath.Join(a.cmd.Dir, fmt.Sprintf("check%d", n))
+	collector, err := shuffle.NewCollector(shuffle.Config{Partitions: 1, Memory: a.settings.sortBytes, Dir: a.cmd.Dir, File: file,
+		MaxRecord: min(int64(max(a.settings.recordMax, 2*checkedPiece))+8, shuffle.MaxMaxRecord), OnProgress: func() { a.task.pulse.beat() }, Kept: a.worker.sortMemory})
+	if err != nil {
+		return "", nil, err
 	}
-	split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), places, checkedBytes/checkedPlaces)
-	out := &checkedRecords{}
+	defer collector.Discard() // keeps the file of a successful Close
+	out := &checkedRun{Collector: collector}
 	run := func(to Collector) error {
 		err := protect(func() error { return program.Jobs[a.cmd.Index].Maps[split.Input](a.task, split, to) }, split.Where)
 		return cmp.Or(split.err, err)
@@ -100,45 +111,74 @@ func (a *attempt) checkRun(n int) ([]checkedRecord, *Split, error) {
 	default:
 		err = run(out)
 	}
-	slices.SortFunc(out.records, checkedRecord.compare)
-	return out.records, split, err
+	if err == nil {
+		_, err = collector.Close()
+	}
+	return file, split, err
 }
 
 // checkFiles runs a map that writes files. Their lines are records too.
-func (a *attempt) checkFiles(n int, lines *checkedRecords, run func() error) error {
+func (a *attempt) checkFiles(n int, lines *checkedRun, run func() error) error {
 	return a.scratchFiles(fmt.Sprintf("check%d", n), run, func(file, url string) error {
-		content, err := readAll(a.staging, url, checkedOutput)
+		f, err := a.staging.Open(url)
 		if err != nil {
 			return err
 		}
-		for line := range bytes.Lines(content) {
-			if err := lines.Collect(ofFile, []byte(file), line); err != nil {
+		defer f.Close()
+		in := bufio.NewReaderSize(f, checkedPiece)
+		for {
+			line, err := in.ReadSlice('\n')
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
 				return err
 			}
+			if len(line) > 0 {
+				if err := lines.Collect(ofFile, []byte(file), line); err != nil {
+					return err
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 		}
-		return nil
 	})
 }
 
-// differs describes the first record in which two sorted outputs differ; "": there is none. Without text the
-// records are lines of files.
-func differs(first, second []checkedRecord, text func(key, value []byte) string) string {
-	i := 0
-	for i < min(len(first), len(second)) && first[i] == second[i] {
-		i++
-	}
-	if i == len(first) && i == len(second) {
-		return ""
-	}
-	at := func(records []checkedRecord) string {
-		switch {
-		case i == len(records):
-			return "no more records"
-		case text == nil || records[i].partition == ofFile:
-			return fmt.Sprintf("%q in file %s", wire.Truncate(records[i].value, 200), records[i].key)
+// compareRuns describes the first record in which two outputs differ; "": there is none. Without text the records
+// are lines of files.
+func (a *attempt) compareRuns(first, second string, text func(key, value []byte) string) (difference string, err error) {
+	var runs [2]*shuffle.Merger
+	for i, file := range []string{first, second} {
+		index, err := shuffle.ReadIndex(file)
+		if err != nil {
+			return "", err
 		}
-		r := records[i]
-		return fmt.Sprintf("%q for reduce %d", wire.Truncate(text([]byte(r.key), []byte(r.value)), 200), r.partition)
+		part := index.Partitions[0]
+		runs[i], err = shuffle.Merge(a.task.Ctx, []wire.Segment{{File: file, Offset: part.Offset, Length: part.Length}},
+			shuffle.MergeOptions{OnProgress: func() { a.task.pulse.beat() }})
+		if err != nil {
+			return "", err
+		}
+		defer runs[i].Close()
 	}
-	return "in sorted order, " + at(second) + " instead of " + at(first)
+	more := [2]bool{true, true}
+	for more[0] && more[1] && difference == "" {
+		for i, run := range runs {
+			more[i] = run.Next()
+		}
+		if more[0] != more[1] || more[0] && !bytes.Equal(runs[0].Key(), runs[1].Key()) {
+			difference = "in sorted order, " + checkedText(more[1], runs[1], text) + " instead of " + checkedText(more[0], runs[0], text)
+		}
+	}
+	return difference, cmp.Or(runs[0].Err(), runs[1].Err())
+}
+
+func checkedText(more bool, run *shuffle.Merger, text func(key, value []byte) string) string {
+	if !more {
+		return "no more records"
+	}
+	partition, key, value := parseChecked(run.Key())
+	if partition == ofFile || text == nil {
+		return fmt.Sprintf("%q in file %s", wire.Truncate(string(value), 200), key)
+	}
+	return fmt.Sprintf("%q for reduce %d", wire.Truncate(text(key, value), 200), partition)
 }

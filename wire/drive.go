@@ -24,7 +24,8 @@ type (
 
 	// DriveBegin answers DriveHello.
 	DriveBegin struct {
-		Sessions string `msgpack:"Sessions"` // what the URL of a session has before its name
+		Sessions string `msgpack:"Sessions"`        // what the URL of a session has before its name
+		Sweep    bool   `msgpack:"Sweep,omitempty"` // no job tracker removes expired sessions there: the program does
 	}
 
 	// DriveRun asks the client to run a submission. Several may run at once.
@@ -46,6 +47,11 @@ type (
 		Error string     `msgpack:"Error"` // why the jobs did not run, or what became of them is not known
 	}
 
+	// DriveFailed says why the program ends with a failure. It is the last message.
+	DriveFailed struct {
+		Error string `msgpack:"Error"`
+	}
+
 	// EndedJob is what a driver sees of an ended job, as in JobStatus.
 	EndedJob struct {
 		ID       JobID    `msgpack:"ID"`
@@ -56,10 +62,11 @@ type (
 )
 
 // DriveProtocol is the version of these messages.
-const DriveProtocol = 3
+const DriveProtocol = 4
 
-func (*DriveHello) number() byte { return 29 }
-func (*DriveBegin) number() byte { return 30 }
-func (*DriveRun) number() byte   { return 31 }
-func (*DriveKill) number() byte  { return 32 }
-func (*DriveEnded) number() byte { return 33 }
+func (*DriveHello) number() byte  { return 29 }
+func (*DriveBegin) number() byte  { return 30 }
+func (*DriveRun) number() byte    { return 31 }
+func (*DriveKill) number() byte   { return 32 }
+func (*DriveEnded) number() byte  { return 33 }
+func (*DriveFailed) number() byte { return 34 }

@@ -487,6 +487,8 @@ func newMessage(number byte) Message {
 		return new(DriveKill)
 	case 33:
 		return new(DriveEnded)
+	case 34:
+		return new(DriveFailed)
 	}
 	return nil
 }

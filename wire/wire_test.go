@@ -16,7 +16,7 @@ import (
 )
 
 // lastNumber is the highest message number in use.
-const lastNumber = 33
+const lastNumber = 34
 
 // fillRandom fills a value of any message type at random. It leaves empty slices and maps nil,
 // since nil and empty mean the same.
@@ -81,7 +81,7 @@ func randomMessage(t *rapid.T) Message {
 func TestNumbers(t *testing.T) {
 	names := strings.Fields(`Hello Welcome Refuse Inventory Heartbeat Report HomeReport OutputLost Launch Kill Grant
 		SetHome Outputs DropJob WorkerHello Run WorkerProgress CommitReady CommitGranted WorkerDone Submission Plan
-		Ack Staging NoStaging Capacity Shares Drained DriveHello DriveBegin DriveRun DriveKill DriveEnded`)
+		Ack Staging NoStaging Capacity Shares Drained DriveHello DriveBegin DriveRun DriveKill DriveEnded DriveFailed`)
 	for i, name := range names {
 		m := newMessage(byte(i + 1))
 		if m.number() != byte(i+1) || reflect.TypeOf(m).Elem().Name() != name {

@@ -24,6 +24,7 @@ func (t *tool) drive(ctx context.Context, f *runFlags, cluster *clusterDriver, e
 	}
 	driven := client.Driven{Program: exe, Args: args, Stdin: t.stdin, Stdout: t.stdout, Stderr: t.stderr, GiveUp: t.signals.GiveUp}
 	lines := &stepLines{tool: t}
+	driven.Failed = lines.failed
 	switch {
 	case !f.scripted.json && cluster == nil:
 		return programError(client.DriveAlone(ctx, driven))
@@ -58,7 +59,7 @@ func (t *tool) driveEmbedded(ctx context.Context, lines *stepLines, driven clien
 		begin.Do(func() { _, failed = steps.Start(sub) })
 		return failed
 	}
-	driven.Sessions = sessions + "/"
+	driven.Sessions, driven.Sweep = sessions+"/", true
 	driven.Run = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
 		if err := started(sub); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ type runLine struct {
 	Final bool      `json:"final"`
 	Exit  int       `json:"exit"`            // exit code of mrsubmit; only of the last line
 	Flow  string    `json:"flow,omitempty"`  // id; empty: a single job
-	Error string    `json:"error,omitempty"` // why nothing was submitted, or jobs are no longer followed; jobs have their own
+	Error string    `json:"error,omitempty"` // why nothing was submitted, jobs are no longer followed, or the program that drives them failed
 	Jobs  []web.Job `json:"jobs"`            // as in the HTTP API; none if nothing was submitted
 }
 
@@ -117,9 +117,14 @@ func (t *tool) runScripted(ctx context.Context, s *scripted, cfg client.Config, 
 // stepLines prints the lines about the steps of a program that drives jobs. Several may run at once.
 type stepLines struct {
 	*tool
+	failure string // of the program
+
 	mu   sync.Mutex
 	last runLine
 }
+
+// failed is [client.Driven.Failed].
+func (l *stepLines) failed(text string) { l.failure = text }
 
 // ofStep returns [client.Config.Changed] of a step.
 func (l *stepLines) ofStep() func([]wire.JobStatus) {
@@ -134,9 +139,12 @@ func (l *stepLines) ofStep() func([]wire.JobStatus) {
 
 // end prints the last line, with the jobs of the step that changed last, and returns what run returns.
 func (l *stepLines) end(code int, err error) error {
-	l.last.Final, l.last.Exit = true, code
-	if err != nil {
+	l.last.Final, l.last.Exit, l.last.Error = true, code, l.failure
+	switch {
+	case err != nil:
 		l.last.Exit, l.last.Error = exitFailed, err.Error()
+	case code != exitDone && l.failure == "":
+		l.last.Error = fmt.Sprintf("the program ended with exit code %d", code)
 	}
 	return cmp.Or(l.printLine(l.last), programError(code, err))
 }

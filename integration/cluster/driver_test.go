@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -11,10 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/wire"
 )
 
 // small is a cluster of one job tracker and two task trackers.
@@ -137,13 +141,13 @@ func TestDriverStops(t *testing.T) {
 }
 
 // TestDriverLines: mrsubmit run -json prints a line for each change of a step's job, and a last line with the driver's exit code, on a
-// cluster and embedded. The driver prints on standard error.
+// cluster and embedded. The driver prints on standard error. Its error is also in the last line.
 func TestDriverLines(t *testing.T) {
 	c := start(t, small)
-	in := c.file("in", "a\n")
+	in, temporary := c.file("in", "a\n"), t.TempDir()
 	embedded := func(args ...string) *trial.Run {
 		cmd := exec.CommandContext(c.ctx, filepath.Join(programs, "mrsubmit"), args...)
-		cmd.Env = append(os.Environ(), "QUERN_JOBTRACKER=", "TMPDIR="+t.TempDir())
+		cmd.Env = append(os.Environ(), "QUERN_JOBTRACKER=", "TMPDIR="+temporary)
 		return trial.Begin(t, cmd)
 	}
 	for place, mrsubmit := range map[string]func(...string) *trial.Run{"cluster": c.mrsubmit, "embedded": embedded} {
@@ -158,6 +162,7 @@ func TestDriverLines(t *testing.T) {
 				var line struct {
 					Final *bool
 					Exit  *int
+					Error string
 					Jobs  []struct{ ID, Name, State string }
 				}
 				d := json.NewDecoder(strings.NewReader(text))
@@ -165,7 +170,7 @@ func TestDriverLines(t *testing.T) {
 					t.Fatalf("%s: line %q: %v", place, text, err)
 				}
 				last := i == len(lines)-1
-				if *line.Final != last || last && *line.Exit != exit {
+				if *line.Final != last || last && *line.Exit != exit || (strings.Contains(line.Error, "missing")) != (last && exit != 0) {
 					t.Errorf("%s: line %d of %d: %s", place, i, len(lines), text)
 				}
 				for _, job := range line.Jobs {
@@ -178,5 +183,26 @@ func TestDriverLines(t *testing.T) {
 				t.Errorf("%s: %d steps succeeded, want %d\n%s\n%s", place, len(succeeded), want, strings.Join(lines, "\n"), run.Stderr.String())
 			}
 		}
+	}
+	checkSweep(t, temporary, func() { embedded("run", "-json", c.Program("driven"), "-input", in).Succeed() })
+}
+
+// checkSweep checks that a driver of a client without a cluster removes an expired session.
+func checkSweep(t *testing.T, temporary string, drive func()) {
+	dirs, err := filepath.Glob(filepath.Join(temporary, "*", "sessions"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("directories of sessions: %q, %v", dirs, err)
+	}
+	expired := filepath.Join(dirs[0], "expired")
+	if err := os.MkdirAll(filepath.Join(expired, "results"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-wire.SessionLease - time.Hour)
+	if err := os.Chtimes(expired, old, old); err != nil {
+		t.Fatal(err)
+	}
+	drive()
+	if _, err := os.Stat(expired); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the expired session is not removed: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func Drive(drive func(context.Context, *Driving) error, definitions []bridge.Def
 			return fail(err)
 		}
 		err = p.drive(ctx, cluster, described, drive)
-		return exitCode(errors.Join(err, cluster.close()))
+		return exitCode(errors.Join(err, cluster.close(err)))
 	}
 	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp, p.flags.quiet)
 	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)

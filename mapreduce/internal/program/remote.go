@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/mapreduce/internal/driver"
 	"github.com/quernmr/quern/wire"
 )
 
 // remote is the cluster of a driver that a client has started. The client submits the jobs.
 type remote struct {
-	conn     *wire.Conn
-	sessions string        // what the URL of a session has before its name
-	ended    chan struct{} // closed when the client's pipe has ended
+	conn  *wire.Conn
+	begin wire.DriveBegin
+	ended chan struct{} // closed when the client's pipe has ended
 
 	mu   sync.Mutex
 	last int
@@ -38,7 +42,7 @@ func connect() (*remote, error) {
 	if !ok {
 		return nil, fmt.Errorf("the client sent an unexpected %T", m)
 	}
-	r := &remote{conn: conn, sessions: begin.Sessions, ended: make(chan struct{}), runs: make(map[int]chan *wire.DriveEnded)}
+	r := &remote{conn: conn, begin: *begin, ended: make(chan struct{}), runs: make(map[int]chan *wire.DriveEnded)}
 	go r.receive()
 	return r, nil
 }
@@ -66,7 +70,13 @@ func (r *remote) receive() {
 	}
 }
 
-func (r *remote) Sessions(*wire.Submission) (string, error) { return r.sessions, nil }
+// Sessions implements [driver.Cluster].
+func (r *remote) Sessions(*wire.Submission) (string, error) {
+	if !r.begin.Sweep {
+		return r.begin.Sessions, nil
+	}
+	return r.begin.Sessions, driver.Sweep(builtin.FileSystems(), strings.TrimSuffix(r.begin.Sessions, "/"), time.Now())
+}
 
 // Run implements [driver.Cluster].
 func (r *remote) Run(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
@@ -109,4 +119,10 @@ func (r *remote) ask(ctx context.Context, m *wire.DriveRun) ([]wire.EndedJob, er
 	}
 }
 
-func (r *remote) close() error { return r.conn.Close() }
+// close ends the connection. It tells the client why the program fails, if it does; the client may have ended.
+func (r *remote) close(failed error) error {
+	if failed != nil {
+		_ = r.conn.Send(&wire.DriveFailed{Error: wire.Truncate(failed.Error(), wire.MaxText)})
+	}
+	return r.conn.Close()
+}

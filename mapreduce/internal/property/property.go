@@ -178,7 +178,7 @@ func All() []Property {
 		number("quern.archive.max.bytes", 16<<30, 1, math.MaxInt64,
 			"maximum bytes of an unpacked archive, or of a directory that is copied, for mapreduce.job.cache.archives and Job.Archives; a job with a larger one fails"),
 		boolean("quern.check", false,
-			"run the first map on a MiB of its split twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
+			"run the first map twice, before the job starts; if it does not emit the same records, the job fails, and the error has the first difference"),
 		number("quern.decompressed.ratio.max", 10_000, 0, math.MaxInt64,
 			"how many times its stored size a compressed input file may become, after the first 64 MiB; a larger one fails the job; 0: no limit"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
