@@ -38,7 +38,7 @@ func (c *collect[K, V]) put(k K, key []byte, v V) {
 	p := 0
 	if c.route != nil {
 		if p = c.route(k, key); uint(p) >= uint(c.n) {
-			c.t.fail(misuse(fmt.Sprintf("partition %d of key %s is not one of 0 to %d", p, c.key.text(nil, k), c.n-1)))
+			c.t.fail(misuse(fmt.Sprintf("partition %d of key %q is not one of 0 to %d", p, c.key.text(nil, k), c.n-1)))
 			return
 		}
 	}

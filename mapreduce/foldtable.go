@@ -93,7 +93,7 @@ func (f *foldTable[K, V]) namePanic() {
 	if f.table.Pending() > 0 {
 		encoded, _ := f.table.First()
 		if k, err := read(f.key, f.view, encoded); err == nil {
-			p = fmt.Sprintf("fold of key %s, of this record or one of the %d records emitted before: %v", f.key.text(nil, k), f.table.Pending(), p)
+			p = fmt.Sprintf("fold of key %q, of this record or one of the %d records emitted before: %v", f.key.text(nil, k), f.table.Pending(), p)
 		}
 		f.table.Drop()
 	}

@@ -164,7 +164,7 @@ func TestFoldPanicNamesKey(t *testing.T) {
 			table.fold()
 			return ""
 		}()
-		if !strings.HasPrefix(text, "fold of key 41, ") || !strings.HasSuffix(text, ": odd") || emitted != want {
+		if !strings.HasPrefix(text, `fold of key "41", `) || !strings.HasSuffix(text, ": odd") || emitted != want {
 			t.Errorf("skips %v: %d records, %s", skips, emitted, text)
 		}
 		for range 300 { // the map has recovered

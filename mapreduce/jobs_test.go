@@ -418,7 +418,7 @@ func TestPartition(t *testing.T) {
 	if out["wc/part-r-00000"] != "a\t3\nc\t1\n" || out["wc/part-r-00001"] != "b\t3\n" {
 		t.Errorf("got %q", out)
 	}
-	checkError(t, make(1), b, "partition 2 of key b", "0 to 1")
+	checkError(t, make(1), b, `partition 2 of key "b"`, "0 to 1")
 	b.properties = map[string]string{"mapreduce.job.reduces": "0"}
 	out, err = b.run(make(0))
 	if err != nil {

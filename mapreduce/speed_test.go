@@ -290,10 +290,27 @@ func BenchmarkLedger(b *testing.B) {
 	})
 }
 
-// BenchmarkFoldGrows folds 400 values of a key to one, 21 bytes each.
+// BenchmarkFoldGrows folds n values of each key to one, in a map: slices with one element, and bytes.
 func BenchmarkFoldGrows(b *testing.B) {
-	bytes := Map(Lines(), func(*Task, string, func(string, []byte)) error { return nil })
-	runReduce(b, Fold(bytes, func(a, b []byte) []byte { return append(a, b...) }), b.N)
+	benchGrows(b, "bytes", []byte("a few more"))
+	benchGrows(b, "int64", []int64{7})
+	benchGrows(b, "string", []string{"some word"})
+}
+
+func benchGrows[T any](b *testing.B, name string, value []T) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%s/n=%d", name, n), func(b *testing.B) {
+			key := ""
+			p := emitting(b.N, func(i int) (string, []T) {
+				if i%n == 0 {
+					key = strconv.Itoa(i)
+				}
+				return key, value
+			})
+			p.fold = func(a, b []T) []T { return append(a, b...) }
+			runMap(b, p)
+		})
+	}
 }
 
 func BenchmarkFoldStrings(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -127,5 +128,30 @@ func TestStream(t *testing.T) {
 	}
 	if slices.Contains([]bool{BuiltIn("csv"), BuiltIn("jsonlines")}, false) {
 		t.Error("a format is not built in")
+	}
+}
+
+// BenchmarkPlace reads lines of 99 bytes, and asks for the place or the number of each.
+func BenchmarkPlace(b *testing.B) {
+	f := mem.New(1 << 30)
+	const lines = 640_000
+	putFile(f, "mem://t/in", bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), lines))
+	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
+	splits := reader(b, f, in, splitSettings(math.MaxInt64), blockSize)
+	for name, ask := range map[string]func(s *Split) error{
+		"nothing": func(*Split) error { return nil },
+		"place":   func(s *Split) error { s.Place(); return nil },
+		"line":    func(s *Split) error { _, err := s.Line(); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for range splits[0].Lines() {
+					if err := ask(splits[0]); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/line")
+		})
 	}
 }

@@ -411,7 +411,7 @@ func TestMisuse(t *testing.T) {
 			job := mr.Reduce(scorePairs().Partition(func(string, int) int { attempt(); return -1 }), ignore).Job("j")
 			job.Reduces = 2
 			return job
-		}, "partition -1 of key ann"},
+		}, `partition -1 of key "ann"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempts := 0
