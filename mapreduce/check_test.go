@@ -40,3 +40,25 @@ func TestCheckWhole(t *testing.T) {
 	mrtest.Run(t, job(false, false), lines)
 	mrtest.Run(t, job(true, false), long)
 }
+
+// TestNoRecords: jobs that sample their input run without any input.
+func TestNoRecords(t *testing.T) {
+	lines := func() *mapreduce.Pairs[string, string] {
+		return mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, string)) error {
+			emit(line, line)
+			return nil
+		})
+	}
+	ordered := lines()
+	ordered.TotalOrder()
+	joined := mapreduce.JoinEach(lines(), lines(), mapreduce.FullJoin, func(_ *mapreduce.Task, key string, _, _ *string, emit func(string, string)) error {
+		emit(key, "")
+		return nil
+	})
+	for name, job := range map[string]*mapreduce.Job{"sort": mapreduce.Sort(ordered).Job("sort"), "join": joined.Job("join")} {
+		job.Reduces = 3
+		if out := mrtest.RunFiles(t, job, map[string]string{"in": ""}); out.Text() != "" || len(out.Files) != 3 {
+			t.Errorf("%s: %q", name, out.Files)
+		}
+	}
+}

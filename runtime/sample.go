@@ -88,6 +88,9 @@ func placeSample(lengths []int64, places int, pieces bool) *sample {
 	for _, n := range lengths {
 		s.bytes += n
 	}
+	if s.maps == 0 {
+		return s
+	}
 	if s.bytes == 0 || !pieces {
 		places = min(places, sampledSplits)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -125,11 +126,16 @@ const (
 type batchSender struct {
 	to      *bufio.Writer
 	indexes *indexCache
+	flush   func() // sends what was written to to; nil: not needed
+	flushed time.Time
 	sent    int64 // bytes of blocks
 	body    []byte
 	parts   []Partition
-	window  []byte
+	blocks  []byte // of parts
 }
+
+// flushEvery is how long complete sections may wait for others: the receiver counts the time without any as a stall.
+const flushEvery = time.Second
 
 // outputFiles returns the file of a map output, as for [Handler].
 type outputFiles = func(job wire.JobID, m, attempt int) (file string, err error)
@@ -144,8 +150,19 @@ func (s *batchSender) send(b *Batch, resolve outputFiles) error {
 		if full {
 			break
 		}
+		s.flushOld()
 	}
 	return s.to.Flush()
+}
+
+// flushOld sends sections that wait for long.
+func (s *batchSender) flushOld() {
+	if s.flush == nil || time.Since(s.flushed) < flushEvery {
+		return
+	}
+	s.flushed = time.Now()
+	_ = s.to.Flush() // the next write has the same error
+	s.flush()
 }
 
 // output writes the section of a map output.
@@ -163,6 +180,11 @@ func (s *batchSender) output(b *Batch, o BatchOutput, resolve outputFiles) (full
 	if err != nil {
 		return false, s.refuse(err)
 	}
+	return s.partitions(b, index, f)
+}
+
+// partitions writes the section of a map output with this index.
+func (s *batchSender) partitions(b *Batch, index *Index, f io.ReaderAt) (full bool, err error) {
 	if last := b.Partitions[len(b.Partitions)-1]; last >= len(index.Partitions) {
 		return false, s.refuse(fmt.Errorf("partition %d of %d: %w", last, len(index.Partitions), fs.ErrNotExist))
 	}
@@ -186,11 +208,15 @@ func (s *batchSender) output(b *Batch, o BatchOutput, resolve outputFiles) (full
 	if s.sent+length > BatchBytes {
 		return true, s.section(batchFull, nil)
 	}
+	if err := s.read(f); err != nil {
+		return false, s.refuse(err)
+	}
 	s.sent += length
 	if err := s.section(batchTable, s.body); err != nil {
 		return false, err
 	}
-	return false, s.blocks(f)
+	_, err = s.to.Write(s.blocks)
+	return false, err
 }
 
 // refuse writes an error instead of a map output.
@@ -217,8 +243,9 @@ func (s *batchSender) section(state byte, body []byte) error {
 	return err
 }
 
-// blocks writes the blocks of s.parts. Partitions that are close to each other are read together.
-func (s *batchSender) blocks(f io.ReaderAt) error {
+// read reads the blocks of s.parts. Partitions that are close to each other are read together.
+func (s *batchSender) read(f io.ReaderAt) error {
+	s.blocks = s.blocks[:0]
 	for from := 0; from < len(s.parts); {
 		start := s.parts[from].Offset
 		end, to := start+s.parts[from].Length, from+1
@@ -229,15 +256,15 @@ func (s *batchSender) blocks(f io.ReaderAt) error {
 			}
 			end = p.Offset + p.Length
 		}
-		s.window = slices.Grow(s.window[:0], int(end-start))[:end-start]
-		if _, err := f.ReadAt(s.window, start); err != nil {
+		at := len(s.blocks)
+		s.blocks = slices.Grow(s.blocks, int(end-start))
+		window := s.blocks[at : at+int(end-start)]
+		if _, err := f.ReadAt(window, start); err != nil {
 			return err
 		}
-		for ; from < to; from++ {
-			at := s.parts[from].Offset - start
-			if _, err := s.to.Write(s.window[at : at+s.parts[from].Length]); err != nil {
-				return err
-			}
+		for ; from < to; from++ { // without the gaps
+			p := s.parts[from]
+			s.blocks = append(s.blocks, window[p.Offset-start:][:p.Length]...)
 		}
 	}
 	return nil

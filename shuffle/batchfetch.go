@@ -56,7 +56,7 @@ func FetchBatch(ctx context.Context, base string, b *Batch, x BatchOptions, o Fe
 		return Gathered{}, explainBatch(ctx, base, err)
 	}
 	defer in.close()
-	r := &batchReader{from: from, batch: b, where: base}
+	r := &batchReader{from: from, batch: b, where: base, progress: in.progress}
 	failed := r.read()
 	switch {
 	case failed == nil:
@@ -161,8 +161,8 @@ func (b *batchMerger) merge(w *segmentWriter, pieces []batchPiece, largest *Larg
 	for i, p := range pieces {
 		b.blocks[i].rest = p.blocks
 		b.sources = append(b.sources, &b.blocks[i])
-		digest += p.sum.digest
-		bytes += int64(len(p.blocks))
+		digest += p.digest
+		bytes += p.bytes
 	}
 	m := &b.merged
 	m.reset(b.sources)

@@ -24,19 +24,20 @@ func sectionSum(header *[sectionHeader]byte, body []byte) uint32 {
 
 // batchReader decodes an answer and verifies it.
 type batchReader struct {
-	from    io.Reader
-	batch   *Batch
-	where   string // of the outputs, for errors
-	pieces  [][]batchPiece
-	failed  []BatchFailure
-	large   []BatchPair
-	ended   int // outputs that were answered
-	held    int64
-	body    []byte
-	entries []batchEntry
-	chunks  []*[chunkBytes]byte
-	chunk   []byte // the rest of the last one
-	scratch []byte // an unpacked block
+	from     io.Reader
+	batch    *Batch
+	where    string // of the outputs, for errors
+	progress func() // called after each section; or nil
+	pieces   [][]batchPiece
+	failed   []BatchFailure
+	large    []BatchPair
+	ended    int // outputs that were answered
+	held     int64
+	body     []byte
+	entries  []batchEntry
+	chunks   []*[chunkBytes]byte
+	chunk    []byte // the rest of the last one
+	scratch  []byte // an unpacked block
 }
 
 // batchEntry is an entry of a table.
@@ -56,7 +57,8 @@ type batchSum struct {
 // batchPiece is the verified blocks of a partition of one map output.
 type batchPiece struct {
 	output int32 // in Batch.Outputs
-	sum    batchSum
+	digest uint64
+	bytes  int64 // of the records
 	blocks []byte
 }
 
@@ -76,6 +78,9 @@ func (r *batchReader) read() error {
 			break
 		}
 		r.ended++
+		if r.progress != nil {
+			r.progress()
+		}
 	}
 	return nil
 }
@@ -148,7 +153,7 @@ func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
 // parseTable decodes the entries of a table.
 func (r *batchReader) parseTable() error {
 	r.entries = r.entries[:0]
-	at := 0
+	at, following := 0, int64(0)
 	for b := r.body; len(b) > 0; {
 		p, n := binary.Uvarint(b)
 		length, m := binary.Uvarint(b[max(n, 0):])
@@ -164,9 +169,13 @@ func (r *batchReader) parseTable() error {
 		if at == len(r.batch.Partitions) || uint64(r.batch.Partitions[at]) != p || e.length == 0 || records > uint64(maxRecords(e.length)) {
 			return fmt.Errorf("partition %d with %d bytes and %d records was not requested, or is impossible", p, e.length, records)
 		}
-		if e.follows {
-			if r.held += e.length; r.held > BatchBytes || e.length > maxBatchPartition {
-				return fmt.Errorf("a partition of %d bytes, %d together, exceeds the limits %d and %d", e.length, r.held, maxBatchPartition, BatchBytes)
+		switch fits := e.length <= maxBatchPartition && following+e.length <= BatchBytes; {
+		case e.follows != fits:
+			return fmt.Errorf("a partition of %d bytes after %d others follows: %v, but the limits are %d and %d", e.length, following, e.follows, maxBatchPartition, BatchBytes)
+		case fits:
+			following += e.length
+			if r.held += e.length; r.held > BatchBytes {
+				return fmt.Errorf("partitions of %d bytes together exceed the limit %d", r.held, BatchBytes)
 			}
 		}
 		r.entries = append(r.entries, e)
@@ -205,7 +214,7 @@ func (r *batchReader) blocks(output int) error {
 		if _, err := io.ReadFull(r.from, blocks); err != nil {
 			return err
 		}
-		got, err := r.sum(blocks)
+		got, bytes, err := r.sum(blocks)
 		if err == nil && got != e.want {
 			err = damaged(0, "%d records have digest %016x, index says %d and %016x", got.records, got.digest, e.want.records, e.want.digest)
 		}
@@ -214,27 +223,28 @@ func (r *batchReader) blocks(output int) error {
 			continue
 		}
 		r.chunk = r.chunk[e.length:]
-		r.pieces[e.at] = append(r.pieces[e.at], batchPiece{int32(output), got, blocks})
+		r.pieces[e.at] = append(r.pieces[e.at], batchPiece{int32(output), got.digest, bytes, blocks})
 	}
 	return nil
 }
 
-// sum verifies the blocks of a partition, and counts their records.
-func (r *batchReader) sum(blocks []byte) (sum batchSum, err error) {
+// sum verifies the blocks of a partition, and counts their records and the bytes of these.
+func (r *batchReader) sum(blocks []byte) (sum batchSum, bytes int64, err error) {
 	in := memoryBlocks{rest: blocks, unpacked: r.scratch, verify: true}
 	for {
 		payload, _, err := in.next()
 		if err == io.EOF {
 			r.scratch = in.unpacked
-			return sum, nil
+			return sum, bytes, nil
 		}
 		if err != nil {
-			return sum, err
+			return sum, 0, err
 		}
+		bytes += int64(len(payload))
 		for len(payload) > 0 {
 			_, _, end, ok := lengths(payload)
 			if !ok || end > len(payload) {
-				return sum, damaged(0, "%v", errBadRecord)
+				return sum, 0, damaged(0, "%v", errBadRecord)
 			}
 			sum.records++
 			sum.digest += xxhash.Sum64(payload[:end])
@@ -297,6 +307,9 @@ func fetchStream(ctx context.Context, url string, o FetchOptions) (*remoteInput,
 	}
 	return in, bufio.NewReaderSize(in, 64<<10), nil
 }
+
+// progress gives the server of a stream the whole time again for the next part.
+func (r *remoteInput) progress() { r.stallLeft, r.stallRead = r.stall, 0 }
 
 // Read reads the next bytes of a stream.
 func (r *remoteInput) Read(p []byte) (int, error) {

@@ -65,7 +65,7 @@ func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err erro
 	return mux
 }
 
-// serveBatch sends the answer to a batch. If a file cannot be read, the answer ends early.
+// serveBatch sends the answer to a batch.
 func serveBatch(w http.ResponseWriter, r *http.Request, resolve outputFiles, indexes *indexCache, served *meter.Count) {
 	job, err := wire.ParseJobID(r.PathValue("job"))
 	var b *Batch
@@ -77,7 +77,9 @@ func serveBatch(w http.ResponseWriter, r *http.Request, resolve outputFiles, ind
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	s := batchSender{to: bufio.NewWriterSize(steadyWriter{w, http.NewResponseController(w)}, 64<<10), indexes: indexes}
+	control := http.NewResponseController(w)
+	s := batchSender{to: bufio.NewWriterSize(steadyWriter{w, control}, 64<<10), indexes: indexes, flushed: time.Now()}
+	s.flush = func() { _ = control.Flush() } // the next write has the error
 	err = s.send(b, resolve)
 	served.Add(s.sent)
 	if err != nil {

@@ -53,6 +53,8 @@ public class LineJobs extends Configured implements Tool {
         FileInputFormat.addInputPath(job, new Path(args[1]));
         FileOutputFormat.setOutputPath(job, new Path(args[2]));
         if (sorts) {
+            // Reduces share one heap. Together they hold as much map output in it as a single one does by default.
+            job.getConfiguration().setFloat("mapreduce.reduce.shuffle.input.buffer.percent", 0.7f / job.getNumReduceTasks());
             job.setPartitionerClass(TotalOrderPartitioner.class);
             TotalOrderPartitioner.setPartitionFile(job.getConfiguration(), new Path(args[3], "partitions"));
             InputSampler.writePartitionFile(job, new InputSampler.RandomSampler<Text, Text>(0.01, 10000, 10));

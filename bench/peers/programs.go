@@ -19,6 +19,10 @@ var (
 
 	//go:embed LineJobs.java
 	lineJobs []byte
+
+	// hadoopLog makes Hadoop print why a job fails.
+	//go:embed log4j.properties
+	hadoopLog []byte
 )
 
 // Kinds of input.
@@ -129,7 +133,8 @@ func (b *bench) fetch() (err error) {
 	classes := b.Path("classes")
 	b.hadoop = classes + ":" + jars
 	source := filepath.Join(classes, "LineJobs.java")
-	if err := errors.Join(os.MkdirAll(classes, 0o777), os.WriteFile(source, lineJobs, 0o666)); err != nil {
+	if err := errors.Join(os.MkdirAll(classes, 0o777), os.WriteFile(source, lineJobs, 0o666),
+		os.WriteFile(filepath.Join(classes, "log4j.properties"), hadoopLog, 0o666)); err != nil {
 		return err
 	}
 	if out, err := exec.CommandContext(b.Ctx, "javac", "-cp", jars, "-d", classes, source).CombinedOutput(); err != nil {

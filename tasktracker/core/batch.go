@@ -88,6 +88,9 @@ func (c *Core) doBatch(q *queue, b *batch) {
 	j.batches = append(j.batches, f)
 	j.busy++
 	c.countFetch(q, 1)
+	if b.sources != nil {
+		c.copying++
+	}
 	cmd := FetchBatch{Fetch: f.id, Job: j.id, Outputs: b.outputs, File: f.file}
 	for _, h := range b.homes {
 		cmd.Partitions = append(cmd.Partitions, h.partition)
@@ -199,6 +202,9 @@ func (c *Core) batchDone(ev BatchDone) {
 	delete(c.fetches, f.id)
 	j.batches = slices.DeleteFunc(j.batches, func(x *fetch) bool { return x == f })
 	c.countFetch(f.queue, -1)
+	if b.sources != nil {
+		c.copying--
+	}
 	for _, o := range b.outputs {
 		j.inBatch.Remove(o.Map)
 	}
@@ -355,9 +361,10 @@ func (c *Core) partFailed(f *fetch, h *home, o *wire.MapOutput, x *BatchFailure)
 	}
 }
 
-// queueRest queues the outputs that homes still want. If this tracker failed, it waits before.
+// queueRest queues the outputs that homes still want. If this tracker could not write, it waits before, or uses its
+// own outputs in place, which needs no space.
 func (c *Core) queueRest(f *fetch, ev *BatchDone, failed string) {
-	j, local := f.job, f.batch.sources != nil
+	j := f.job
 	var rest []int32
 	for i := range f.batch.outputs {
 		o := &f.batch.outputs[i]
@@ -369,19 +376,33 @@ func (c *Core) queueRest(f *fetch, ev *BatchDone, failed string) {
 			rest = append(rest, int32(o.Map))
 		}
 	}
-	if failed != "" && !f.batch.cancelled && (local || ev.DiskFailed) {
-		c.machine.failedFetches++
-		c.wait(aside{j, f.queue.host.addr, rest, c.now + c.cfg.RetryBase})
-		if ev.DiskFailed {
-			c.strike(f.batch.homes[0].disk, ev.Error)
-		}
+	if failed == "" || f.batch.cancelled {
+		c.requeueAll(j, rest)
 		return
 	}
-	for _, m := range rest {
-		c.requeue(j, int(m))
-	}
-	if failed != "" && !f.batch.cancelled {
-		c.machine.failedFetches++
+	c.machine.failedFetches++
+	switch {
+	case f.batch.sources != nil:
+		for _, m := range rest {
+			if o := j.outputs[int(m)].MapOutput; o.Tracker == c.cfg.Tracker {
+				c.lookUpQueued(f.queue, o)
+			} else {
+				c.requeue(j, int(m))
+			}
+		}
+	case ev.DiskFailed:
+		c.wait(aside{j, f.queue.host.addr, rest, c.now + c.cfg.RetryBase})
+	default:
+		c.requeueAll(j, rest)
 		c.hostFailed(f, FetchDone{Error: failed, Stalled: ev.Stalled})
+	}
+	if ev.DiskFailed {
+		c.strike(f.batch.homes[0].disk, failed)
+	}
+}
+
+func (c *Core) requeueAll(j *job, maps []int32) {
+	for _, m := range maps {
+		c.requeue(j, int(m))
 	}
 }

@@ -211,7 +211,8 @@ type Core struct {
 	shares       shares
 	fetchMeter   rateMeter
 	fetches      map[int]*fetch
-	fetching     int // fetches from other trackers, which Config.Fetches limits
+	fetching     int // fetches that Config.Fetches limits: from other trackers, and batches
+	copying      int // of these, batches of this tracker's own outputs
 	retries      retryHeap
 	aside        []aside // earliest first
 	merges       map[int]*merge
@@ -245,7 +246,7 @@ func New(cfg Config) *Core {
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.now = max(c.now, now)
 	c.out = nil
-	c.fetchMeter.advance(c.now, c.fetching > 0)
+	c.fetchMeter.advance(c.now, c.fetching > c.copying)
 	switch ev := ev.(type) {
 	case Tick:
 	case StreamUp:

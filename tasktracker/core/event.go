@@ -100,7 +100,7 @@ type (
 		Ended      int         // the first outputs, for which Runs, Failed and Large are complete
 		Error      string      // why Ended is less than all; empty: the answer was full
 		Stalled    bool        // the peer made no progress for too long
-		DiskFailed bool        // this tracker could not write the file; Ended is 0
+		DiskFailed bool        // this tracker could not write a file: of the batch, then Ended is 0; or one of Failed
 	}
 
 	// BatchRun is a run in a [BatchDone]: a partition of some outputs of the batch.

@@ -103,6 +103,15 @@ func checkQueues(t fataler, c *Core) {
 	if sum != c.fetching || sum > shareBurst*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
 		t.Fatalf("%d concurrent fetches, counted %d, %d within shares", sum, c.fetching, within)
 	}
+	copies := 0
+	for _, f := range c.fetches {
+		if f.batch != nil && f.batch.sources != nil {
+			copies++
+		}
+	}
+	if copies != c.copying {
+		t.Fatalf("%d batches of own outputs, counted %d", copies, c.copying)
+	}
 	for _, h := range c.hosts {
 		active := 0
 		for _, q := range h.queues {

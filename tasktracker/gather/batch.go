@@ -65,23 +65,39 @@ func (g *Gather) fetchBatch(ctx context.Context, c core.FetchBatch) core.BatchDo
 	for _, p := range got.Large {
 		if c.Local != nil {
 			ev.Large = append(ev.Large, core.BatchPair(p))
-			continue
 		}
-		g.fetchLarge(ctx, c, p, &ev)
+	}
+	if c.Local == nil {
+		g.fetchLarge(ctx, c, got.Large, &ev)
 	}
 	return ev
 }
 
-// fetchLarge fetches a partition that is too large for an answer to a batch.
-func (g *Gather) fetchLarge(ctx context.Context, c core.FetchBatch, p shuffle.BatchPair, ev *core.BatchDone) {
+// fetchLarge fetches partitions that are too large for an answer to a batch. After a failure that may be the peer's or this
+// tracker's, it does not try the others: each might take until it stalls.
+func (g *Gather) fetchLarge(ctx context.Context, c core.FetchBatch, large []shuffle.BatchPair, ev *core.BatchDone) {
+	var last core.FetchDone
+	for _, p := range large {
+		if last.Error == "" || last.Corrupt || last.Missing {
+			last = g.fetchOne(ctx, c, p, ev)
+		}
+		if last.Error == "" {
+			continue
+		}
+		ev.Stalled, ev.DiskFailed = ev.Stalled || last.Stalled, ev.DiskFailed || last.DiskFailed
+		ev.Failed = append(ev.Failed, core.BatchFailure{
+			BatchPair: core.BatchPair(p), Error: last.Error, Corrupt: last.Corrupt, Missing: last.Missing,
+		})
+	}
+}
+
+// fetchOne fetches a partition of an output into a file of its own.
+func (g *Gather) fetchOne(ctx context.Context, c core.FetchBatch, p shuffle.BatchPair, ev *core.BatchDone) core.FetchDone {
 	o := c.Outputs[p.Output]
 	file := fmt.Sprintf("%s-%d-%d", c.File, o.Map, p.Partition)
 	one := g.fetch(ctx, core.Fetch{Fetch: c.Fetch, Output: o, Job: c.Job, Partition: p.Partition, File: file})
 	if one.Error == "" {
 		ev.Runs = append(ev.Runs, core.BatchRun{Partition: p.Partition, Outputs: []int32{int32(p.Output)}, Segment: one.Segment})
-		return
 	}
-	ev.Failed = append(ev.Failed, core.BatchFailure{
-		BatchPair: core.BatchPair(p), Error: one.Error, Corrupt: one.Corrupt, Missing: one.Missing,
-	})
+	return one
 }

@@ -1,0 +1,147 @@
+package shuffle
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quernmr/quern/meter"
+	"github.com/quernmr/quern/wire"
+)
+
+type unreadable struct{}
+
+func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, errors.New("input/output error") }
+
+// TestBatchUnreadable: blocks that the server cannot read fail only their own output.
+func TestBatchUnreadable(t *testing.T) {
+	x := smallOutputs(t, 3, 40, "")
+	b := x.batch(0, 2)
+	var answer bytes.Buffer
+	s := batchSender{to: bufio.NewWriter(&answer), indexes: newIndexCache()}
+	for m, o := range b.Outputs {
+		var err error
+		if m == 1 {
+			_, err = s.partitions(b, indexOf(t, x[m]), unreadable{})
+		} else {
+			_, err = s.output(b, o, x.file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.to.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	r := &batchReader{from: &answer, batch: b}
+	if err := r.read(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.write(batchInto(t))
+	if err != nil || got.Ended != 3 || len(got.Failed) != 1 || got.Failed[0].BatchPair != (BatchPair{1, -1}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	_, corrupt := errors.AsType[*CorruptError](got.Failed[0].Err)
+	if corrupt || errors.Is(got.Failed[0].Err, fs.ErrNotExist) || !strings.Contains(got.Failed[0].Err.Error(), "input/output error") {
+		t.Errorf("%v", got.Failed[0].Err)
+	}
+	checkRuns(t, x, got)
+}
+
+// TestBatchHeldBack: a server cannot hold small partitions back, so that each needs a request of its own.
+func TestBatchHeldBack(t *testing.T) {
+	x := smallOutputs(t, 1, 40, "")
+	answer := answerTo(t, x, x.batch(0, 2))
+	header := (*[sectionHeader]byte)(answer)
+	body := answer[sectionHeader:][:binary.BigEndian.Uint32(header[1:])]
+	body[fieldAt(body, 1)] ^= 1 // the lowest bit of the length
+	binary.BigEndian.PutUint32(header[5:], sectionSum(header, body))
+	r := &batchReader{from: bytes.NewReader(answer), batch: x.batch(0, 2)}
+	if err := r.read(); err == nil || !strings.Contains(err.Error(), "follows: false") || r.ended > 0 {
+		t.Errorf("%d outputs ended, %v", r.ended, err)
+	}
+}
+
+// TestBatchHot: the largest groups of a run are those of its records, however well their blocks are packed.
+func TestBatchHot(t *testing.T) {
+	var recs []rec
+	for i := range 2000 {
+		recs = append(recs, rec{0, "hot", strings.Repeat("v", 20)}, rec{1, fmt.Sprint(i), ""})
+	}
+	cfg, _ := collect(t, Config{Partitions: 2, Memory: 1 << 20, Codec: "zstd"}, recs)
+	into := batchInto(t)
+	into.Largest = func() Largest { return NewLargest(2, 4<<10) }
+	got, err := ReadBatch(batchOutputs{cfg.File}.batch(0), into, batchOutputs{cfg.File}.file)
+	if err != nil || len(got.Runs) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	largest := got.Runs[0].Largest
+	groups := largest.Groups()
+	packed := indexOf(t, cfg.File).Partitions[0].Length
+	if want := int64(2000 * (2 + 3 + 20)); packed >= 4<<10 || len(groups) != 1 || string(groups[0].Key) != "hot" || groups[0].Bytes != want || largest.Read() != want {
+		t.Errorf("packed %d bytes: %+v of %d bytes", packed, groups, largest.Read())
+	}
+}
+
+// streamed is an http.RoundTripper: a response has what the handler has flushed.
+type streamed struct{ handler http.Handler }
+
+type flushedWriter struct {
+	header http.Header
+	*bufio.Writer
+}
+
+func (w *flushedWriter) Header() http.Header { return w.header }
+func (w *flushedWriter) WriteHeader(int)     {}
+func (w *flushedWriter) Flush()              { _ = w.Writer.Flush() }
+
+func (x streamed) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, to := io.Pipe()
+	w := &flushedWriter{make(http.Header), bufio.NewWriterSize(to, 1<<20)}
+	context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
+	go func() {
+		defer to.Close()
+		defer func() { _ = recover() }() // http.ErrAbortHandler
+		x.handler.ServeHTTP(w, r)
+		w.Flush()
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Header: w.header, Body: body, Request: r, ContentLength: -1}, nil
+}
+
+// TestBatchSlow: a server that needs long for each output has not stalled while it sends some of them.
+func TestBatchSlow(t *testing.T) {
+	x := smallOutputs(t, 10, 12, "")
+	synctest.Test(t, func(t *testing.T) {
+		for _, slow := range []time.Duration{2 * time.Second, 10 * time.Second} {
+			handler := Handler(func(job wire.JobID, m, attempt int) (string, error) {
+				<-time.After(slow)
+				return x.file(job, m, attempt)
+			}, new(meter.Count))
+			client := &http.Client{Transport: streamed{handler}}
+			got, err := FetchBatch(t.Context(), "http://server", x.batch(0, 1, 2, 3), batchInto(t), FetchOptions{Client: client, Stall: 5 * time.Second})
+			if stalls := slow > 5*time.Second; errors.Is(err, ErrStalled) != stalls || (got.Ended == len(x)) == stalls {
+				t.Errorf("%v for each output: %d ended, %v", slow, got.Ended, err)
+			}
+		}
+		<-time.After(time.Hour) // the servers end
+	})
+}
+
+func indexOf(t tester, file string) *Index {
+	t.Helper()
+	index, err := ReadIndex(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
