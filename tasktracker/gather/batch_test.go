@@ -18,8 +18,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// largeOutputs is a batch with two outputs, of which each has two partitions too large for an answer, and a server for it. alone
-// handles requests for one partition, with the batch's file.
+// largeOutputs returns a batch of two outputs on a server. Each output has two partitions that are too large for an answer;
+// alone handles the requests for them.
 func largeOutputs(t *testing.T, alone func(w http.ResponseWriter, r *http.Request, serve http.Handler)) core.FetchBatch {
 	t.Helper()
 	dir := t.TempDir()
