@@ -33,21 +33,11 @@ type Task struct {
 	// Division divides the records of keys with several cuts, or of one with a place. nil: cuts divide no key.
 	Division *Division
 
-	pulse        pulse
-	mu           sync.Mutex // guards the following fields
-	counters     map[counterName]*Counter
-	counterNames wire.Counters       // to check the limits
-	limits       *wire.CounterLimits // the job's; nil until a counter is used
-	counterErr   error               // for the first counter beyond the limits
-	status       string
-	files        map[string]string // local paths of side files fetched so far
-	parts        map[string][]SidePart
-	directories  map[string]string // local paths of side files that are directories
-
-	stagedList  string     // file with the list of side files from the job's start; empty: not known
-	stagedSides *sideFiles // its content, once read
-	usedSides   []string
-	partsOf     func(from int) ([]dfs.Info, error) // lists the output of an earlier job of the flow
+	pulse  pulse
+	mu     sync.Mutex // guards status, taskCounters and taskSides
+	status string
+	taskCounters
+	taskSides
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
@@ -56,6 +46,26 @@ type Task struct {
 	cancel  context.CancelCauseFunc // of Ctx; nil: the attempt cannot be cancelled
 
 	combining func() string // as in Combining; nil: not known
+}
+
+// taskCounters are the counters of an attempt.
+type taskCounters struct {
+	counters     map[counterName]*Counter
+	counterNames wire.Counters       // to check the limits
+	limits       *wire.CounterLimits // the job's; nil until a counter is used
+	counterErr   error               // for the first counter beyond the limits
+}
+
+// taskSides are the side files of an attempt.
+type taskSides struct {
+	files       map[string]string // local paths of those fetched so far
+	parts       map[string][]SidePart
+	directories map[string]string // local paths of those that are directories
+
+	stagedList  string     // file with the list of side files from the job's start; empty: not known
+	stagedSides *sideFiles // its content, once read
+	usedSides   []string
+	partsOf     func(from int) ([]dfs.Info, error) // lists the output of an earlier job of the flow
 }
 
 type counterName struct{ group, name string }
