@@ -88,6 +88,7 @@ type tool struct {
 	embedded       startCluster
 	terminal       *os.File  // of standard input and output; nil: they are no terminal that can redraw
 	colors         io.Writer // standard output for text with colors; nil: no colors
+	ended          bool      // run -json has printed its last line
 
 	poll    time.Duration           // pause between looks at logs that grow; 0: the usual one
 	inspect func(set *flag.FlagSet) // if not nil, parse only calls it: see complete.go

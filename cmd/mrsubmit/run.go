@@ -72,7 +72,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", errorText(err))
 		return exitUsage
 	}
-	return t.exitCode("run", set, err)
+	return t.endScripted("run", set, f, err)
 }
 
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
@@ -89,7 +89,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 		err = usagef("no job is named: give a job program or the directory of its Go package")
 	}
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	f.job, f.args = rest[0], rest[1:]
 	f.describe = t.program

@@ -37,6 +37,18 @@ func (s *scripted) check(sub *wire.Submission, onCluster bool) error {
 	return nil
 }
 
+// endScripted prints the error of a run, with -json also in a last line if it has none yet, and returns the exit code.
+func (t *tool) endScripted(name string, set *flag.FlagSet, f *runFlags, err error) int {
+	code := t.exitCode(name, set, err)
+	if !f.scripted.json || t.ended || code == exitDone || code == exitUsage {
+		return code
+	}
+	if printed := t.printLine(runLine{Final: true, Exit: code, Error: err.Error()}); printed != nil {
+		return t.exitCode(name, set, printed)
+	}
+	return code
+}
+
 // runLine is a line of mrsubmit run -json.
 type runLine struct {
 	Final bool      `json:"final"`
@@ -158,6 +170,9 @@ func submittedText(ids []wire.JobID) string {
 
 // printLine prints a line of JSON.
 func (t *tool) printLine(line runLine) error {
+	if line.Final {
+		t.ended = true
+	}
 	if line.Jobs == nil {
 		line.Jobs = []web.Job{}
 	}

@@ -47,7 +47,7 @@ func (t *tool) streaming(ctx context.Context, args []string) int {
 	case errors.As(err, &usage): // Hadoop's code for it is 1
 		err = errors.New(usage.text)
 	}
-	return t.exitCode("streaming", set, err)
+	return t.endScripted("streaming", set, f, err)
 }
 
 func (t *tool) runStreaming(ctx context.Context, f *runFlags, command *streaming.Command) error {
