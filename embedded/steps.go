@@ -46,6 +46,9 @@ func (s *Steps) Start(sub *wire.Submission) (dir string, err error) {
 	if s.cluster, err = Start(cfg); err != nil {
 		return "", err
 	}
+	if cfg.Output {
+		s.width = nil // as in Run
+	}
 	s.note = cfg.failureNote()
 	kept := *sub
 	if err := s.cluster.KeepProgram(&kept); err != nil {

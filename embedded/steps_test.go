@@ -3,6 +3,8 @@
 package embedded
 
 import (
+	"io"
+	"os"
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
@@ -35,6 +37,29 @@ func TestDiscard(t *testing.T) {
 		}
 		if _, err := files.Stat(owner); (err == nil) != left {
 			t.Errorf("an output that belongs to the key %s: %v", key, err)
+		}
+	}
+}
+
+// TestStepsKeepLines: while attempts print, the display of steps erases no lines.
+func TestStepsKeepLines(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prints := range []string{"false", "true"} {
+		sub := &wire.Submission{Program: wire.Program{Path: "file://" + exe}, Plan: wire.Plan{Jobs: []wire.JobPlan{{
+			Name: "step", Properties: map[string]string{"quern.embedded.output": prints, "quern.embedded.dir": t.TempDir()},
+		}}}}
+		steps := NewSteps(nil, io.Discard, func() int { return 80 }, nil, false)
+		if _, err := steps.Start(sub); err != nil {
+			t.Fatal(err)
+		}
+		if erases := steps.config().Width != nil; erases != (prints == "false") {
+			t.Errorf("quern.embedded.output=%s: the display erases lines: %v", prints, erases)
+		}
+		if err := steps.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type cluster struct {
 	pages   http.Handler // of the cluster, with the API
 	log     ui.OpenLog
 	close   func() error
+	prints  bool // what attempts print, so that a display must not erase lines
 
 	failures failures
 }
@@ -50,7 +51,7 @@ func embeddedCluster(_ context.Context, sub *wire.Submission, shown bool) (*clus
 		return nil, errors.Join(err, c.Close())
 	}
 	return &cluster{
-		Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close,
+		Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close, prints: cfg.Output,
 		pages: pages.Mount(web.New(web.Config{ID: "embedded", Server: c.Server})), log: embeddedLogs{c}.open,
 		failures: embeddedLogs{c},
 	}, nil

@@ -243,6 +243,9 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, f *runFlags, 
 		}
 	}
 	cfg.Cluster, cfg.FS, cfg.Staging = cluster.Cluster, cluster.files, cluster.staging
+	if cluster.prints {
+		cfg.Width = nil
+	}
 	var ran error
 	if f.hadoop != nil {
 		ran = f.hadoop.run(ctx, cfg, sub, cluster.failures)
