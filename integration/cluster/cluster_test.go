@@ -38,7 +38,7 @@ func buildAndRun(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	programs = dir
 	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", "examples/pagerank", "examples/kmeans", "examples/components", "examples/tera", "examples/pi", "examples/leftjoin",
-		"examples/invertedindex", "examples/join", "examples/randomtext", "examples/revenue", "examples/secondarysort", "examples/wordmean", "integration/trial/driven",
+		"examples/invertedindex", "examples/join", "examples/randomtext", "examples/revenue", "examples/secondarysort", "examples/wordmean", "examples/tpch", "integration/trial/driven",
 		trial.Paced, trial.Bad, "integration/embedded/faulty"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/quernmr/quern/integration/examples"
+	"github.com/quernmr/quern/integration/tpch/peers"
 	"github.com/quernmr/quern/integration/trial"
 )
 
@@ -72,6 +73,13 @@ func TestExamplesAsEmbedded(t *testing.T) {
 	}{{1000, 5, 9000}, {200, 10, 9131}}); err != nil {
 		t.Fatal(err)
 	}
+	tables := filepath.Join(c.dir, "tables")
+	if err := os.Mkdir(tables, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, rows := range peers.Small(30) {
+		c.file(filepath.Join("tables", name+".tbl"), rows)
+	}
 	reduces := []string{"-D", "mapreduce.job.reduces=2"}
 	for program, args := range map[string][]string{
 		"grep":          {"-e", "[a-c]", "-count", "-input", words},
@@ -81,6 +89,7 @@ func TestExamplesAsEmbedded(t *testing.T) {
 		"revenue":       {"-text", "-input", c.file("lineitem.parquet", table.String())},
 		"secondarysort": append(reduces, "-input", numbers),
 		"sort":          append(reduces, "-input", words),
+		"tpch":          append(reduces, "-query", "3", "-tables", tables),
 		"wordcount":     append(reduces, "-input", words),
 		"wordmean":      {"-input", words},
 	} {
