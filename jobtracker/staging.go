@@ -56,7 +56,7 @@ func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	return errors.Join(err,
 		removePrograms(s.cfg.FS, s.cfg.Staging, now, c.Programs),
 		removeUnused(s.cfg.FS, s.cfg.Staging, now, c.Submissions),
-		removeSessions(s.cfg.FS, s.cfg.Staging, now),
+		removeSessions(s.cfg.FS, s.cfg.Staging, now, c.Sessions),
 		s.cleanUsers(c, now),
 	)
 }
@@ -127,20 +127,43 @@ func removeUnused(f dfs.FS, staging string, now time.Time, used map[string]bool)
 	return errors.Join(errs...)
 }
 
+// absentAge is the age of the last change of a session after which its driver does not run. Until then
+// the driver may be removing the session.
+const absentAge = 2 * time.Minute
+
 // removeSessions removes sessions of drivers that have not changed for their lease. A driver that runs
-// changes its session all the time.
-func removeSessions(f dfs.FS, staging string, now time.Time) error {
+// changes its session all the time. While only its job goes on, the job's session is renewed here: the
+// driver has the whole lease after the job's end to come back.
+func removeSessions(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
 	infos, err := list(f, dfs.Join(staging, wire.StagingSessions))
 	if err != nil {
 		return fmt.Errorf("tidy sessions: %w", err)
 	}
 	var errs []error
 	for _, info := range infos {
-		if info.Dir && now.Sub(info.Modified) > wire.SessionLease {
+		age := now.Sub(info.Modified)
+		switch {
+		case !info.Dir || age <= absentAge:
+		case used[dfs.Base(info.Name)]:
+			errs = append(errs, renewSession(f, info.Name))
+		case age > wire.SessionLease:
 			errs = append(errs, f.RemoveAll(info.Name))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// renewSession changes a session's directory. The session may have been removed.
+func renewSession(f dfs.FS, dir string) error {
+	name := dfs.Join(dir, ".renew-"+rand.Text())
+	err := f.Mkdir(name)
+	if err == nil {
+		err = f.Remove(name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("renew session: %w", err)
+	}
+	return nil
 }
 
 // list returns a directory's entries, or none if the directory does not exist.

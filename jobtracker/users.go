@@ -90,5 +90,5 @@ func (s *Server) cleanUsers(c core.Tidy, now time.Time) error {
 func cleanUser(users dfs.Users, user, dir string, c core.Tidy, now time.Time) (err error) {
 	f, done := users.ActOnceAs(user)
 	defer done()
-	return errors.Join(removePrograms(f, dir, now, c.Programs), removeUnused(f, dir, now, c.Submissions), removeSessions(f, dir, now))
+	return errors.Join(removePrograms(f, dir, now, c.Programs), removeUnused(f, dir, now, c.Submissions), removeSessions(f, dir, now, c.Sessions))
 }

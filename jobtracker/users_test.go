@@ -204,7 +204,7 @@ func TestExpiredSessionOfOwner(t *testing.T) {
 	if err := os.Chtimes(old, past, past); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeSessions(local.New(), "file://"+staging, now); err != nil {
+	if err := removeSessions(local.New(), "file://"+staging, now, nil); err != nil {
 		t.Error(err)
 	}
 	_, errOld := os.Lstat(old)
@@ -212,5 +212,42 @@ func TestExpiredSessionOfOwner(t *testing.T) {
 	_, errFile := os.Lstat(outside + "/file")
 	if !errors.Is(errOld, fs.ErrNotExist) || errRecent != nil || errFile != nil {
 		t.Errorf("expired %v, recent %v, outside %v", errOld, errRecent, errFile)
+	}
+}
+
+// TestSessionOfUnfinishedJob: while a job of a driver has not ended, the driver's session stays, also if the driver died long ago.
+// Afterwards it stays for the whole lease, and the driver can take it up.
+func TestSessionOfUnfinishedJob(t *testing.T) {
+	sessions := filepath.Join(t.TempDir(), wire.StagingSessions)
+	session, other := filepath.Join(sessions, "ann~s"), filepath.Join(sessions, "bob~s")
+	now := time.Now()
+	past := now.Add(-2 * wire.SessionLease)
+	for _, dir := range []string{session, other} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, wire.SessionResults, "1"), 0o700), os.Chtimes(dir, past, past)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := wire.Step{Result: "file://" + session + "/" + wire.SessionResults + "/2"}
+	exists := func(at time.Time, used map[string]bool) (found [2]bool) {
+		if err := removeSessions(local.New(), "file://"+filepath.Dir(sessions), at, used); err != nil {
+			t.Error(err)
+		}
+		for i, dir := range []string{session, other} {
+			_, err := os.Lstat(dir)
+			found[i] = err == nil
+		}
+		return found
+	}
+	if got := exists(now, map[string]bool{step.Session(): true, "gone": true}); got != [2]bool{true, false} {
+		t.Errorf("while the job runs: %v", got)
+	}
+	if files, err := os.ReadDir(session); err != nil || len(files) != 1 {
+		t.Errorf("files in the session: %v, %v", files, err)
+	}
+	if got := exists(now.Add(wire.SessionLease-time.Hour), nil); !got[0] {
+		t.Error("the session is removed soon after the job's end")
+	}
+	if got := exists(now.Add(wire.SessionLease+time.Hour), nil); got[0] {
+		t.Error("the session has not expired a day after the job's end")
 	}
 }

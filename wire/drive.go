@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // SessionLease is how long the session of a driver lives after its last change. A running driver
 // changes it often.
@@ -12,6 +15,16 @@ type Step struct {
 	Params     []byte `msgpack:"Params"`           // JSON
 	Result     string `msgpack:"Result"`           // URL of the directory for the result, unless the definition names an output
 	Output     string `msgpack:"Output,omitempty"` // URL of the program's -output, which this step or a later one writes; empty: none
+}
+
+// Session returns the name of the directory of the session in which the step's result is, or "".
+func (s *Step) Session() string {
+	results := s.Result[:max(strings.LastIndexByte(s.Result, '/'), 0)]
+	session, ok := strings.CutSuffix(results, "/"+SessionResults)
+	if !ok {
+		return ""
+	}
+	return session[strings.LastIndexByte(session, '/')+1:]
 }
 
 // Between a program that drives jobs and its client, which submits the jobs. Only one build of both

@@ -143,7 +143,8 @@ func (s *scenario) carryOutCluster(c Command) {
 		}
 		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.JobName, strings.Join(files, " "))
 	case Tidy:
-		s.printf("tidy except submissions %s, programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
+		s.printf("tidy except submissions %s, programs %s, sessions %s",
+			strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "), strings.Join(sortedKeys(c.Sessions), " "))
 	case RemoveNonce:
 		s.printf("remove nonce %s", c.URL)
 	case LogLine:
@@ -153,6 +154,15 @@ func (s *scenario) carryOutCluster(c Command) {
 	default:
 		s.t.Errorf("unknown command %T", c)
 	}
+}
+
+// step returns the step of a driver with the session that a submission names, or nil.
+func step(d *datadriven.TestData) *wire.Step {
+	session := value(d, "session", "")
+	if session == "" {
+		return nil
+	}
+	return &wire.Step{Result: wire.Sessions("mem://s/staging", "") + session + "/" + wire.SessionResults + "/r"}
 }
 
 func (s *scenario) trackers() {

@@ -93,6 +93,7 @@ type (
 		Cluster     string          // the cluster's id
 		Submissions map[string]bool // keys of known submissions
 		Programs    map[string]bool // hashes of executables in use
+		Sessions    map[string]bool // names of sessions of drivers with a job that has not ended
 	}
 
 	// RemoveNonce removes the nonce file of a cluster that was not created. It has no answer.

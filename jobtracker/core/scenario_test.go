@@ -420,7 +420,7 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 
 func submission(d *datadriven.TestData) *wire.Submission {
 	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Settings: submittedSettings(d)}
-	sub.Owner, sub.DeadlineAt = value(d, "owner", ""), due(d)
+	sub.Owner, sub.DeadlineAt, sub.Program.Step = value(d, "owner", ""), due(d), step(d)
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
 		for _, from := range inputJobs(d, i) {

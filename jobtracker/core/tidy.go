@@ -19,7 +19,7 @@ func (l *leader) tidy() {
 	l.timers.tidy = never
 	t := Tidy{
 		Epoch: l.epoch, Cluster: l.facts.Boot().Cluster,
-		Submissions: make(map[string]bool), Programs: make(map[string]bool),
+		Submissions: make(map[string]bool), Programs: make(map[string]bool), Sessions: make(map[string]bool),
 	}
 	for f := range l.facts.Jobs() {
 		s := f.Submission()
@@ -29,6 +29,11 @@ func (l *leader) tidy() {
 		t.Submissions[s.Key()] = true
 		if program := s.Program(); program != "" {
 			t.Programs[program] = true
+		}
+		if body := s.Body(); body != nil && body.Program.Step != nil {
+			if session := body.Program.Step.Session(); session != "" {
+				t.Sessions[session] = true
+			}
 		}
 	}
 	l.effect(t)
