@@ -76,7 +76,11 @@ func TestErrorsBeginWithTheFunction(t *testing.T) {
 		"ReduceSorted needs the parts":               ReduceSorted(byPair, func(*Task, string, iter.Seq2[int64, int64], func(string, int64)) error { return nil }).Job("j"),
 		"Reduce has no function":                     Reduce[string, int64, string, int64](pairs(), nil).Job("j"),
 		"Sample of a fraction of 2":                  of(Sample(Lines(), 2, 1)),
-		"Generate was called with 0 maps":            of(Generate(0, func(int) iter.Seq[string] { return nil })),
+		"Sample of an input of the format generated: its records have no offset": of(Sample(Generate(1, func(int) iter.Seq[string] { return nil }), 0.5, 1)),
+		"Sample of an input of the format binary": Sort(Map(Sample(Stored[string, int64](), 0.5, 1),
+			func(*Task, Pair[string, int64], func(string, int64)) error { return nil })).Job("j"),
+		"Reservoir of an input of the format files": Reservoir(Files(), 1, 1).Job("j"),
+		"Generate was called with 0 maps":           of(Generate(0, func(int) iter.Seq[string] { return nil })),
 	} {
 		if _, err := job.Compile(bridge.Settings{Inputs: []string{"in"}, Output: "/out"}); err == nil || !strings.HasPrefix(err.Error(), "job j: "+want) {
 			t.Errorf("got %v, want job j: %s", err, want)
