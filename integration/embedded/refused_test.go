@@ -66,6 +66,15 @@ func TestRefusedInput(t *testing.T) {
 	}
 }
 
+// TestChecked: quern.check finds a map that emits other records when a worker process runs it a second time.
+func TestChecked(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", text(1000))
+	args := []string{"-input", in, "-output", dir + "/out", "-at", "map", "-D", "quern.check=true"}
+	checkRefused(t, 1, dir+"/out", []string{"quern.check=true: job faulty, map of file://" + in, "emits something else"}, "faulty", append(args, "-do", "clock")...)
+	succeed(t, "faulty", args...)
+}
+
 func TestUnreadableInput(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")

@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	at    = flag.String("at", "", "where the fault is: start, build, map, reduce, join: a JoinEach that has spilled, shared: the end of a map of a JoinEach, or broadcast: a BroadcastJoin")
+	at    = flag.String("at", "", "where the fault is: start, build, map, reduce, stored: binary input of strings, join: a JoinEach that has spilled, shared: the end of a map of a JoinEach, or broadcast: a BroadcastJoin")
 	side  = flag.String("side", "", "`file` with the small side of the joins shared and broadcast, lines of key and value")
-	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory, processes or await-end")
+	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory, processes, await-end, clock: a map that emits the time, or types: other ones than those that are stored")
 	times = flag.Int("times", 1000, "number of attempts of a task with the fault")
 	ended = flag.String("ended", "", "file that a deferred function of the fault await-end writes; it makes the file *.began first")
 )
@@ -45,6 +45,8 @@ func build() (*mapreduce.Job, error) {
 	switch *at {
 	case "join":
 		return join(), nil
+	case "stored":
+		return stored(), nil
 	case "shared":
 		return mapreduce.JoinEach(keyed(mapreduce.Lines(*side)), keyed(mapreduce.Lines()), mapreduce.FullJoin, joinedLine).Job("shared"), nil
 	case "broadcast":
@@ -55,6 +57,9 @@ func build() (*mapreduce.Job, error) {
 			for w := range strings.FieldsSeq(line) {
 				emit(w, 1)
 			}
+		}
+		if *at == "map" && *do == "clock" {
+			emit(time.Now().String(), 1)
 		}
 		return try(t, "map")
 	})
@@ -69,6 +74,20 @@ func build() (*mapreduce.Job, error) {
 		return try(t, "reduce")
 	})
 	return counts.Job("faulty"), nil
+}
+
+// stored counts the records that another program has written with keys of type string and no values. The fault types
+// reads numbers.
+func stored() *mapreduce.Job {
+	if *do == "types" {
+		return mapreduce.Fold(mapreduce.Map(mapreduce.Stored[string, int64](), counted[int64]), mapreduce.Sum).Job("stored")
+	}
+	return mapreduce.Fold(mapreduce.Map(mapreduce.Stored[string, struct{}](), counted[struct{}]), mapreduce.Sum).Job("stored")
+}
+
+func counted[V any](_ *mapreduce.Task, rec mapreduce.Pair[string, V], emit func(string, int64)) error {
+	emit(rec.A, 1)
+	return nil
 }
 
 // join pairs every line with every line.

@@ -1,4 +1,5 @@
-// Command driven drives four jobs over -input. The third one hangs as long as the input has the line "hang".
+// Command driven drives four jobs over -input. The third one hangs as long as the input has the line "hang". With
+// -output the last one keeps its result there, in the format Binary.
 package main
 
 import (
@@ -10,8 +11,13 @@ import (
 func main() { mapreduce.Drive(drive, step) }
 
 func drive(d *mapreduce.Driver) error {
+	kept, _ := d.Output() // without -output it stays in the session
 	for i := range 4 {
-		lines, err := step.Run(d, i)
+		p := params{Number: i}
+		if i == 3 {
+			p.Output = kept
+		}
+		lines, err := step.Run(d, p)
 		if err != nil {
 			return err
 		}
@@ -22,9 +28,15 @@ func drive(d *mapreduce.Driver) error {
 	return nil
 }
 
-var step = mapreduce.Define("step", func(_ *mapreduce.Job, i int) (*mapreduce.Result[string, struct{}], error) {
+type params struct {
+	Number int
+	Output string
+}
+
+var step = mapreduce.Define("step", func(job *mapreduce.Job, p params) (*mapreduce.Result[string, struct{}], error) {
+	job.Output, job.Format = p.Output, mapreduce.Binary{}
 	return mapreduce.Sort(mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, line string, emit func(string, struct{})) error {
-		if line == "hang" && i == 2 {
+		if line == "hang" && p.Number == 2 {
 			<-t.Done()
 			return t.Err()
 		}
