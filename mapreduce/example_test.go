@@ -1,6 +1,7 @@
 package mapreduce_test
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -146,6 +147,48 @@ func ExampleFrom() {
 	// 3	b
 	// 2	a
 	// 1	c
+}
+
+// The two most frequent words of all: with one key, one reduce gets the values. Each map sends it
+// only two words.
+func ExampleTop() {
+	words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
+		for w := range mapreduce.Words(line) {
+			emit(w, 1)
+		}
+		return nil
+	})
+	counts := mapreduce.Fold(words, mapreduce.Sum)
+	type count = mapreduce.Pair[string, int64]
+	all := mapreduce.Map(mapreduce.From(counts), func(_ *mapreduce.Task, c count, emit func(struct{}, count)) error {
+		emit(struct{}{}, c)
+		return nil
+	})
+	top := mapreduce.Top(all, 2, func(a, b count) int { return cmp.Compare(a.B, b.B) })
+	flow := &mapreduce.Flow{Name: "frequent", Jobs: []*mapreduce.Job{counts.Job("count"), top.Job("top")}}
+	mrtest.Print(flow, "to be or not to be\nto see\n")
+	// Output:
+	// to	3
+	// be	2
+}
+
+// Each visit goes to a file of its day. The job has no other records, so it writes no main file if they
+// are written lazily.
+func ExampleWriteBy() {
+	visits := mapreduce.Map(mapreduce.KeyValues(), func(t *mapreduce.Task, visit mapreduce.Pair[string, string], _ func(string, string)) error {
+		mapreduce.WriteBy(t, "days", visit.A, visit.A, visit.B)
+		return nil
+	})
+	job := mapreduce.MapOnly(visits).Job("visits")
+	job.Outputs = []string{"days"}
+	job.Properties = map[string]string{"quern.output.lazy": "true"}
+	mrtest.PrintFiles(job, map[string]string{"in": "2026-11-28\tann\n2026-11-29\tbob\n2026-11-28\tcid\n"})
+	// Output:
+	// days-2026-11-28-m-00000:
+	// 2026-11-28	ann
+	// 2026-11-28	cid
+	// days-2026-11-29-m-00000:
+	// 2026-11-29	bob
 }
 
 // A job with a second output: lines that cannot be parsed go to separate files, which
