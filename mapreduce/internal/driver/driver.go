@@ -14,10 +14,10 @@
 //	    <key>-<n>.dropped  the driver has dropped the result without reading it: its directory is being removed
 //
 // The key is a hash of the definition, the parameters and the flags but -output, which the parameters of a step that
-// writes there contain; n counts the steps with this key,
-// from 0. So the keys do not depend on the order of steps that run at once. A driver that starts again
-// with the same session gets the recorded results of the steps that had ended. If the jobs of a step go on
-// in the cluster, it waits for them. Any other step without a record runs again, into another directory.
+// writes there contain; n counts the steps with this key, from 0. So the
+// keys do not depend on the order of steps that run at once. A driver that starts again with the same session gets the
+// recorded results of the steps that had ended. If the jobs of a step go on in the cluster, it waits for them. Any other
+// step without a record runs again, into another directory.
 //
 // Jobs write only in results/, which may belong to another user than the driver: to the account of the owner of the jobs.
 // They could replace anything there by a symbolic link, so the driver writes nothing below it, removes only whole
@@ -27,6 +27,7 @@
 //
 //	D1  A record exists only if its job has succeeded. Records are written once and completely.
 //	D2  Only the program that made a session uses it, and only one process at a time.
+//	    A process that has lost it to another one, as after a long pause, fails and leaves it as it is.
 //	D3  A session without a name is removed when the driver ends, a named one when the driver
 //	    succeeds. What a crash leaves expires: see Lease.
 //
@@ -302,7 +303,7 @@ func (d *Driver) open(ctx context.Context, step *wire.Step) (*session, error) {
 	if s.name != "" {
 		err = d.enter(ctx, s)
 	} else if err = s.make(); err == nil {
-		s.renew(ctx, "")
+		s.renew(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -368,7 +369,8 @@ func (d *Driver) Err() error {
 	return d.err
 }
 
-// Close ends the session. It keeps a named session that is used if the driver has failed.
+// Close ends the session. It keeps a named session that is used if the driver has failed, and leaves one to another driver
+// that has taken it over: then it returns an error, unless the driver has one already.
 func (d *Driver) Close(failed bool) error {
 	d.mu.Lock()
 	s := d.session
@@ -377,12 +379,21 @@ func (d *Driver) Close(failed bool) error {
 		return nil
 	}
 	s.leave()
-	if s.name != "" && failed && !s.unused {
+	var err error
+	kept := s.name != "" && failed && !s.unused
+	if kept {
+		err = s.release()
+	} else if err = s.remove(); err != nil && !errors.Is(err, errTaken) {
+		err = fmt.Errorf("remove session: %w", err)
+	}
+	if errors.Is(err, errTaken) {
+		if d.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if kept {
 		d.Note(fmt.Sprintf("session %s is kept for %v after its last step: run the same command again to go on; it is in %s", s.name, Lease, s.dir))
-		return s.release()
 	}
-	if err := s.remove(); err != nil {
-		return fmt.Errorf("remove session: %w", err)
-	}
-	return nil
+	return err
 }

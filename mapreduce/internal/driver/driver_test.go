@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
@@ -212,23 +210,6 @@ func TestJobsGoOn(t *testing.T) {
 	}
 }
 
-// TestTakeOverOnce: of two drivers that saw the same dead one, the slower one does not take over the faster one.
-func TestTakeOverOnce(t *testing.T) {
-	c := &fakeCluster{fs: mem.New(1 << 20)}
-	d := c.driver("s", "p")
-	loop(t, d, 1)
-	if err := d.session.takeOver("the dead one"); err != nil {
-		t.Fatal(err)
-	}
-	holder, _, _, err := d.session.holder()
-	if err != nil || !strings.HasPrefix(processText(holder), fmt.Sprintf("process %d on ", os.Getpid())) {
-		t.Errorf("the session is held by %q, %v", holder, err)
-	}
-	if err := d.Close(false); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestResultLost: a step runs again if others have removed its result.
 func TestResultLost(t *testing.T) {
 	c := &fakeCluster{fs: mem.New(1 << 20)}
@@ -304,115 +285,6 @@ func TestSticky(t *testing.T) {
 	d.Fail(errors.New("later"))
 	if _, err := d.Step(t.Context(), "step", []byte("0")); err != failed || d.Err() != failed || c.ran() != "" {
 		t.Errorf("%v", err)
-	}
-}
-
-// TestHeld: only one driver uses a session. When it stops renewing it, another one takes it over, and the
-// first one fails. The session of a dead process is free at once.
-func TestHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeCluster{fs: mem.New(1 << 20)}
-		first := c.driver("s", "p")
-		loop(t, first, 1)
-		start := time.Now()
-		_, err := c.driver("s", "p").Step(t.Context(), "step", []byte("0"))
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d on ", os.Getpid())) || time.Since(start) > 2*renewEvery {
-			t.Fatalf("a second driver: %v after %v", err, time.Since(start))
-		}
-		first.session.stop() // as if its process hung
-		first.session.loops.Wait()
-		second := c.driver("s", "p")
-		start = time.Now()
-		loop(t, second, 1) // by the clock of the file system, which advances with each change
-		if time.Since(start) == 0 {
-			t.Error("took over at once")
-		}
-		first.session.renew(t.Context(), "first")
-		synctest.Wait()
-		<-time.After(2 * renewEvery)
-		if err := first.Err(); err == nil || !strings.Contains(err.Error(), "was taken over by process") {
-			t.Errorf("the first driver: %v", err)
-		}
-		first.session.leave()
-		if err := second.Close(true); err != nil {
-			t.Fatal(err)
-		}
-		host, _ := os.Hostname()
-		dir := dfs.Join(sessions, "s", runningName)
-		if err := errors.Join(c.fs.Mkdir(dir), writeFile(c.fs, dfs.Join(dir, holderName), []byte(host+" 999999999 x"))); err != nil {
-			t.Fatal(err)
-		}
-		start = time.Now()
-		third := c.driver("s", "p")
-		loop(t, third, 1)
-		if time.Since(start) > 0 {
-			t.Errorf("waited %v for a dead process", time.Since(start))
-		}
-		if err := third.Close(false); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// TestEndsWhileWaiting: a driver that waits for a session begins a new one if the process that had it ends well.
-func TestEndsWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeCluster{fs: mem.New(1 << 20)}
-		first := c.driver("s", "p")
-		loop(t, first, 1)
-		c.ran()
-		second := c.driver("s", "p")
-		var notes []string
-		second.Note = func(text string) { notes = append(notes, text) }
-		ended := make(chan error)
-		go func() {
-			_, err := second.Step(t.Context(), "step", []byte("0"))
-			ended <- err
-		}()
-		synctest.Wait()
-		if err := first.Close(false); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ended; err != nil || c.ran() != "step0" {
-			t.Errorf("the second driver: %v", err)
-		}
-		self := processText(fmt.Sprintf("%s %d", must(os.Hostname()), os.Getpid()))
-		want := []string{
-			"session s is in use by " + self + "; waiting to see whether it still runs",
-			"session s was ended and removed by " + self + ": a new one begins",
-		}
-		if !slices.Equal(notes, want) {
-			t.Errorf("notes %q", notes)
-		}
-		if err := second.Close(false); err != nil || len(c.left(t)) > 0 {
-			t.Errorf("%v, left: %q", err, c.left(t))
-		}
-	})
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// TestSweep: sessions that have not changed for their lease are removed, others not.
-func TestSweep(t *testing.T) {
-	files := mem.New(1 << 20)
-	if err := files.MkdirAll(dfs.Join(sessions, "s")); err != nil {
-		t.Fatal(err)
-	}
-	c := &fakeCluster{fs: files}
-	info, err := files.Stat(dfs.Join(sessions, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(files, sessions, info.Modified.Add(Lease-time.Hour)); err != nil || len(c.left(t)) != 1 {
-		t.Errorf("%v, %q", err, c.left(t))
-	}
-	if err := Sweep(files, sessions, info.Modified.Add(Lease+time.Hour)); err != nil || len(c.left(t)) != 0 {
-		t.Errorf("%v, %q", err, c.left(t))
 	}
 }
 

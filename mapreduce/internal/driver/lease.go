@@ -28,22 +28,25 @@ const (
 	holderName  = "holder"
 )
 
+// errTaken is the error of a session that another driver has taken over.
+var errTaken = errors.New("this process did not renew it for " + deadAfter.String())
+
 // hold makes the session's directory "running", which contains the name of this process. If another
 // driver has it, hold waits until that driver renews it, or has not renewed it for deadAfter. If that driver ends well
 // meanwhile, it removes the session: hold makes it again.
 func (s *session) hold(ctx context.Context) error {
 	dir := dfs.Join(s.dir, runningName)
 	host, _ := os.Hostname() // for messages, and to find a dead process
-	self := fmt.Sprintf("%s %d %s", host, os.Getpid(), rand.Text())
+	s.self = fmt.Sprintf("%s %d %s", host, os.Getpid(), rand.Text())
 	var seen time.Time
 	waitsFor := ""
 	for {
 		err := s.fs.Mkdir(dir)
 		if err == nil {
-			if err = writeFile(s.fs, dfs.Join(dir, holderName), []byte(self)); err != nil {
+			if err = writeFile(s.fs, dfs.Join(dir, holderName), []byte(s.self)); err != nil {
 				return errors.Join(err, s.fs.RemoveAll(dir))
 			}
-			s.renew(ctx, self)
+			s.renew(ctx)
 			return nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +141,7 @@ func (s *session) touch(dir string) (time.Time, error) {
 
 // renew changes the directories of the session each renewEvery, until leave. It fails the driver if
 // another one has taken the session over, as after a long pause of this process.
-func (s *session) renew(ctx context.Context, self string) {
+func (s *session) renew(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.loops.Go(func() {
 		tick := time.NewTicker(renewEvery)
@@ -154,10 +157,10 @@ func (s *session) renew(ctx context.Context, self string) {
 				continue
 			}
 			holder, _, _, err := s.holder() // it also changes the session's directory
-			if err == nil && holder == self {
+			if err == nil && holder == s.self {
 				_, _ = s.touch(dfs.Join(s.dir, runningName)) // if it fails, the next tick tries again
 			} else if err == nil || errors.Is(err, fs.ErrNotExist) {
-				s.lost(fmt.Errorf("session %s was taken over by %s, because this process did not renew it for %v", s.name, processText(holder), deadAfter))
+				s.lost(s.takenBy(holder))
 				return
 			}
 		}
@@ -170,12 +173,32 @@ func (s *session) leave() {
 	s.loops.Wait()
 }
 
-// release lets other drivers enter the session.
+// release lets other drivers enter the session. It fails with errTaken if one of them has done so.
 func (s *session) release() error {
-	if err := s.fs.RemoveAll(dfs.Join(s.dir, runningName)); err != nil {
+	err := s.check(s.dir)
+	if err == nil {
+		err = s.takeOver(s.self) // not RemoveAll: another driver may take it over now
+	}
+	if err != nil && !errors.Is(err, errTaken) {
 		return fmt.Errorf("leave session %s: %w", s.name, err)
 	}
-	return nil
+	return err
+}
+
+// check returns an error if another driver has taken over the session in a directory.
+func (s *session) check(dir string) error {
+	holder, err := readFile(s.fs, dfs.Join(dir, runningName, holderName))
+	switch {
+	case err == nil && string(holder) == s.self:
+		return nil
+	case err == nil, errors.Is(err, fs.ErrNotExist): // the other one may have ended, or not have written its name
+		return s.takenBy(string(holder))
+	}
+	return err
+}
+
+func (s *session) takenBy(holder string) error {
+	return fmt.Errorf("session %s was taken over by %s, because %w", s.name, processText(holder), errTaken)
 }
 
 // isDead reports whether the holder is a process of this machine that has ended.

@@ -28,6 +28,7 @@ type session struct {
 	fs   dfs.FS
 	dir  string // URL
 	name string // empty: temporary
+	self string // this process, as the holder of a session with a name
 	note func(string)
 	lost func(error) // another driver has taken the session over
 
@@ -71,13 +72,20 @@ func (s *session) make() error {
 	return nil
 }
 
-// remove removes the session. One with a name is renamed first, because a driver that waits for it makes it again.
+// remove removes the session, or fails with errTaken if another driver has it. One with a name is renamed first, because
+// a driver that waits for it makes it again.
 func (s *session) remove() error {
 	dir := s.dir
 	if s.name != "" {
+		if err := s.check(s.dir); err != nil {
+			return err
+		}
 		dir = s.dir + "-" + rand.Text()
 		if err := s.fs.RenameDir(s.dir, dir); err != nil {
 			return err
+		}
+		if err := s.check(dir); err != nil { // taken over after the first check
+			return errors.Join(err, s.fs.RenameDir(dir, s.dir))
 		}
 	}
 	return s.fs.RemoveAll(dir)
