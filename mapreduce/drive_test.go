@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -176,92 +175,6 @@ func TestDriveReadFails(t *testing.T) {
 		return nil
 	}, count)
 	wantError(t, err, "part-r-00000")
-}
-
-// TestDriveResume: started again with its session, a driver runs only what had not ended.
-func TestDriveResume(t *testing.T) {
-	x := newDriveTest(t, "b a\nb\n")
-	x.session = "s"
-	var ran atomic.Int64
-	count := countDefinition(&ran)
-	stop := errors.New("stopped")
-	drive := func(until int) func(d *Driver) error {
-		return func(d *Driver) error {
-			var words Dataset[string, counted]
-			for i := range 4 {
-				if i == until {
-					return stop
-				}
-				next, err := count.Run(d, countParams{Words: words, Times: 2})
-				if err != nil {
-					return err
-				}
-				words = next
-			}
-			if got, want := maps.Collect(words.All(d)), map[string]counted{"a": {8}, "b": {16}}; !maps.Equal(got, want) {
-				t.Errorf("got %v, want %v", got, want)
-			}
-			return nil
-		}
-	}
-	if err := x.run(t, drive(2), count); !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
-	if n := ran.Swap(0); n != 4 {
-		t.Errorf("%d records were mapped before, want 4", n)
-	}
-	if err := x.run(t, drive(5), count); err != nil {
-		t.Fatal(err)
-	}
-	if n := ran.Swap(0); n != 4 {
-		t.Errorf("%d records were mapped after, want 4", n)
-	}
-	if left, err := filepath.Glob(filepath.Join(x.dir, "quern-*", "sessions", "*")); len(left) > 0 || err != nil {
-		t.Errorf("left: %q, %v", left, err)
-	}
-}
-
-// TestDriveResumeRead: a driver that starts again reads what it had read and then dropped. Results that only a job has
-// read are removed at once.
-func TestDriveResumeRead(t *testing.T) {
-	x := newDriveTest(t, "b a\nb\n")
-	x.session = "s"
-	var ran atomic.Int64
-	count := countDefinition(&ran)
-	stop := errors.New("stopped")
-	drive := func(fail error) func(d *Driver) error {
-		return func(d *Driver) error {
-			words, err := count.Run(d, countParams{})
-			if err != nil {
-				return err
-			}
-			if got, want := maps.Collect(words.All(d)), map[string]counted{"a": {1}, "b": {2}}; !maps.Equal(got, want) {
-				t.Errorf("got %v, want %v", got, want)
-			}
-			twice, err := count.Run(d, countParams{Words: words, Times: 2})
-			if err != nil {
-				return err
-			}
-			if _, err = count.Run(d, countParams{Words: twice, Times: 2}); err != nil {
-				return err
-			}
-			if err := errors.Join(words.Drop(d), twice.Drop(d)); err != nil {
-				return err
-			}
-			if _, err := os.Stat(strings.TrimPrefix(twice.Path(), "file://")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a result that only a job has read was dropped: %v", err)
-			}
-			return fail
-		}
-	}
-	for _, fail := range []error{stop, stop, nil} {
-		if err := x.run(t, drive(fail), count); !errors.Is(err, fail) {
-			t.Fatal(err)
-		}
-	}
-	if n := ran.Load(); n != 6 {
-		t.Errorf("%d records were mapped, want 6", n)
-	}
 }
 
 // loop runs three steps; the last one writes -output.

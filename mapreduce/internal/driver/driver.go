@@ -13,8 +13,7 @@
 //	    results/<random>/  its result: part files as the job committed them
 //	    <key>-<n>.dropped  the driver has dropped the result without reading it: its directory is being removed
 //
-// The key is a hash of the definition, the parameters and the flags but -output, which the parameters of a step that
-// writes there contain; n counts the steps with this key, from 0. So the
+// The key is a hash of the definition, the parameters and [Config.Keyed]; n counts the steps with this key, from 0. So the
 // keys do not depend on the order of steps that run at once. A driver that starts again with the same session gets the
 // recorded results of the steps that had ended. If the jobs of a step go on in the cluster, it waits for them. Any other
 // step without a record runs again, into another directory.
@@ -69,7 +68,7 @@ type Config struct {
 	FS      dfs.FS
 	Session string                 // name; empty: a temporary one
 	Program func() (string, error) // returns the hash of this program; called for a named session
-	Flags   map[string]string      // values of the program's flags that jobs may depend on
+	Keyed   map[string]string      // values that jobs may depend on: of the program's flags, and its directory
 	Output  string                 // URL of -output; empty: none
 	// Vacant returns an error if Output exists. It is called before the first step.
 	Vacant func() error
@@ -269,8 +268,8 @@ func (d *Driver) name(definition string, params []byte) (string, error) {
 	text, err := json.Marshal(struct {
 		Definition string
 		Params     json.RawMessage
-		Flags      map[string]string
-	}{definition, params, d.Flags})
+		Keyed      map[string]string
+	}{definition, params, d.Keyed})
 	if err != nil {
 		return "", err
 	}

@@ -157,15 +157,12 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 		return err
 	}
 	files := builtin.FileSystems()
-	keyed := maps.Clone(described.Flags)
-	delete(keyed, "output") // a job that writes there has it in its parameters
-	delete(keyed, "quiet")
 	d := driver.New(driver.Config{
 		Cluster:    cluster,
 		FS:         files,
 		Session:    p.flags.session,
 		Program:    ownHash,
-		Flags:      keyed,
+		Keyed:      keyed(described),
 		Output:     output,
 		Vacant:     func() error { return mrruntime.CheckOutput(files, output) },
 		Note:       p.note,
@@ -188,6 +185,21 @@ func (p *program) drive(ctx context.Context, cluster driver.Cluster, described *
 		p.note("warning: no step has written -output")
 	}
 	return errors.Join(err, d.Close(err != nil))
+}
+
+// keyed returns the values by which a session knows a step again, besides its definition and parameters. It has the
+// directory, to which paths are relative, and leaves out flags that change no result.
+func keyed(described *wire.Program) map[string]string {
+	values := maps.Clone(described.Flags)
+	maps.DeleteFunc(values, func(flag, _ string) bool {
+		given, isProperty := strings.CutPrefix(flag, propertyPrefix)
+		if !isProperty {
+			return flag == "output" || flag == "quiet" // a job that writes to -output has it in its parameters
+		}
+		return property.IsEmbedded(given[strings.LastIndexByte(given, ':')+1:])
+	})
+	values["directory="] = described.Dir // no flag has such a name
+	return values
 }
 
 // output returns the URL of -output.

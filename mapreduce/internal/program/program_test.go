@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -127,6 +128,39 @@ func TestDriverChangesFlag(t *testing.T) {
 	step("")
 	*list = append(*list, "b")
 	step(`flag -also has changed from "a" to "a+b"`)
+}
+
+// TestKeyed: a session knows a step again in the same directory, with the same flags but those that change no result.
+func TestKeyed(t *testing.T) {
+	of := func(dir string, args ...string) map[string]string {
+		set := flag.NewFlagSet("job", flag.ContinueOnError)
+		set.Int("rounds", 3, "")
+		flags, err := newJobFlags(set, drives)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flags.parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return keyed(&wire.Program{Flags: flags.record(), Dir: dir})
+	}
+	first := of("/a", "-input", "in", "-D", "x=1")
+	for _, args := range []string{
+		"-output out", "-quiet", "-rounds 3", "-D quern.embedded.output=true", "-D quern.embedded.keep=true",
+		"-D quern.task.inprocess=true", "-D j:quern.embedded.slots=1",
+	} {
+		if got := of("/a", append([]string{"-input", "in", "-D", "x=1"}, strings.Fields(args)...)...); !maps.Equal(got, first) {
+			t.Errorf("%s changes the key: %v, want %v", args, got, first)
+		}
+	}
+	for _, args := range []string{"-input other", "-rounds 4", "-D x=2", "-D y=1", "-D mapreduce.job.reduces=2"} {
+		if got := of("/a", append([]string{"-input", "in", "-D", "x=1"}, strings.Fields(args)...)...); maps.Equal(got, first) {
+			t.Errorf("%s does not change the key: %v", args, got)
+		}
+	}
+	if got := of("/b", "-input", "in", "-D", "x=1"); maps.Equal(got, first) {
+		t.Errorf("the directory does not change the key: %v", got)
+	}
 }
 
 // TestInputList: how -input is split into paths.

@@ -23,7 +23,12 @@ func CurrentName(name string) string {
 // IsFlowWide reports whether a property must be the same for all jobs of a flow.
 func IsFlowWide(name string) bool {
 	return name == "mapreduce.job.priority" || name == "mapreduce.job.queuename" || name == wire.ViewACL || name == wire.ModifyACL ||
-		name == "quern.task.inprocess" || strings.HasPrefix(name, "quern.embedded.")
+		IsEmbedded(name)
+}
+
+// IsEmbedded reports whether a property is about an embedded run, and changes no records.
+func IsEmbedded(name string) bool {
+	return name == InProcess || strings.HasPrefix(name, "quern.embedded.")
 }
 
 // Table has the properties by name.
