@@ -224,6 +224,16 @@ func (p *program) note(text string) {
 	}
 }
 
+// warn prints warnings about a step, unless an earlier step has caused them. The caller holds p.mu.
+func (p *program) warn(warnings []string) {
+	for _, w := range warnings {
+		if !slices.Contains(p.warned, w) {
+			p.warned = append(p.warned, w)
+			p.note("warning: " + w)
+		}
+	}
+}
+
 // step builds and describes the job of a step.
 func (p *program) step(program wire.Program, step *wire.Step) (*wire.Submission, error) {
 	p.mu.Lock()
@@ -238,6 +248,7 @@ func (p *program) step(program wire.Program, step *wire.Step) (*wire.Submission,
 		return nil, err
 	}
 	p.readsInput = p.readsInput || compiled.ReadsInput
+	p.warn(compiled.Warnings)
 	sub := &wire.Submission{Plan: compiled.Program.Plan, Program: program}
 	return sub, setPath(sub)
 }

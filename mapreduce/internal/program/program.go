@@ -107,7 +107,8 @@ type program struct {
 
 	mu         sync.Mutex // guards what follows: workers within one process share the flags
 	flags      *jobFlags
-	readsInput bool // a job has read -input
+	readsInput bool     // a job has read -input
+	warned     []string // warnings about steps that were printed
 	shared     bridge.Shared
 }
 

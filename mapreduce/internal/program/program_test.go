@@ -5,6 +5,8 @@ import (
 	"flag"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 type job struct {
 	names      []string
 	readsInput bool
+	warnings   []string
 }
 
 func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
@@ -26,7 +29,7 @@ func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	for _, name := range j.names {
 		plan.Jobs = append(plan.Jobs, wire.JobPlan{Name: name, Inputs: []wire.InputPlan{{Paths: s.Inputs}}, Output: s.Output, Properties: s.Properties})
 	}
-	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, ReadsInput: j.readsInput}, nil
+	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, ReadsInput: j.readsInput, Warnings: j.warnings}, nil
 }
 
 // listFlag appends every value.
@@ -160,6 +163,42 @@ func TestKeyed(t *testing.T) {
 	}
 	if got := of("/b", "-input", "in", "-D", "x=1"); maps.Equal(got, first) {
 		t.Errorf("the directory does not change the key: %v", got)
+	}
+}
+
+// TestDriverWarnings: a driver prints each warning about its steps once.
+func TestDriverWarnings(t *testing.T) {
+	flags, err := newJobFlags(flag.NewFlagSet("job", flag.ContinueOnError), drives)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{flags: flags, build: func(step *wire.Step) (bridge.Compiler, error) {
+		return job{names: []string{"j"}, warnings: []string{"no effect", "of " + step.Definition}}, nil
+	}}
+	printed, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	saved := os.Stderr
+	os.Stderr = printed
+	defer func() { os.Stderr = saved }()
+	for _, quiet := range []bool{false, true} {
+		flags.quiet = quiet
+		described, err := p.describe(nil, []string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "a", "b"} {
+			if _, err := p.step(*described, &wire.Step{Definition: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.warned = nil
+	}
+	text, err := os.ReadFile(printed.Name())
+	if want := "warning: no effect\nwarning: of a\nwarning: of b\n"; string(text) != want || err != nil {
+		t.Errorf("printed %q, want %q; %v", text, want, err)
 	}
 }
 
