@@ -30,6 +30,9 @@ type Config struct {
 // Cluster is a running cluster; here there is none.
 type Cluster struct{}
 
+// Supported returns why there is no cluster here.
+func Supported() error { return errUnsupported }
+
 func Start(Config) (*Cluster, error) { return nil, errUnsupported }
 
 func (*Cluster) FS() dfs.FS { return nil }

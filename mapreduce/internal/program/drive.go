@@ -61,8 +61,7 @@ func Drive(drive func(context.Context, *Driving) error, definitions []bridge.Def
 		return exitCode(errors.Join(err, cluster.close(err)))
 	}
 	steps := embedded.NewSteps(p.load, os.Stderr, client.Terminal(os.Stderr), signals.GiveUp, p.flags.quiet)
-	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
-	return exitCode(errors.Join(err, steps.Close()))
+	return exitCode(p.driveEmbedded(ctx, steps, described, drive))
 }
 
 // DriveInProcess is Drive for tests: it takes settings instead of the command line, runs all attempts in
@@ -88,7 +87,15 @@ func DriveInProcess(ctx context.Context, s bridge.Settings, drive func(context.C
 		return err
 	}
 	steps := embedded.NewSteps(p.load, io.Discard, nil, nil, true)
-	err = p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
+	return p.driveEmbedded(ctx, steps, described, drive)
+}
+
+// driveEmbedded calls the driver function for a cluster in this process, unless there can be none.
+func (p *program) driveEmbedded(ctx context.Context, steps *embedded.Steps, described *wire.Program, drive func(context.Context, *Driving) error) error {
+	if err := embedded.Supported(); err != nil {
+		return err
+	}
+	err := p.drive(ctx, &embeddedSteps{steps, p.flags.session != ""}, described, drive)
 	return errors.Join(err, steps.Close())
 }
 
