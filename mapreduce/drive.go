@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"reflect"
 
@@ -131,10 +130,10 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 	if err := d.checkGiven(def); err != nil {
 		return none, err
 	}
-	if err := checkParams(reflect.TypeFor[P](), "params", nil); err != nil {
+	if err := checkParams(reflect.TypeFor[P]()); err != nil {
 		return none, fmt.Errorf("run %s: %w", def.name, err)
 	}
-	text, err := json.Marshal(params)
+	text, err := json.Marshal(&params) // by a pointer, so that it calls methods of pointers
 	if err != nil {
 		if value, ok := errors.AsType[*json.UnsupportedValueError](err); ok && value.Value.CanFloat() {
 			err = fmt.Errorf("%s is not a finite number: JSON has none", noNumber(reflect.ValueOf(params), "params"))
@@ -152,37 +151,6 @@ func (def *Definition[P, K, V]) Run(d *Driver, params P) (Dataset[K, V], error) 
 	return Dataset[K, V]{dir: step.Dir, step: step, key: result.key, value: result.value}, nil
 }
 
-// noNumber returns the path of a float that is infinite or not a number, or "".
-func noNumber(v reflect.Value, path string) string {
-	switch v.Kind() {
-	case reflect.Float32, reflect.Float64:
-		if math.IsInf(v.Float(), 0) || math.IsNaN(v.Float()) {
-			return path
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if at := noNumber(v.Field(i), path+"."+v.Type().Field(i).Name); at != "" {
-				return at
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if at := noNumber(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); at != "" {
-				return at
-			}
-		}
-	case reflect.Map:
-		for it := v.MapRange(); it.Next(); {
-			if at := noNumber(it.Value(), fmt.Sprintf("%s[%v]", path, it.Key())); at != "" {
-				return at
-			}
-		}
-	case reflect.Pointer:
-		return noNumber(v.Elem(), path)
-	}
-	return ""
-}
-
 func (d *Driver) checkGiven(def Defined) error {
 	for _, given := range d.definitions {
 		if given == def {
@@ -190,42 +158,4 @@ func (d *Driver) checkGiven(def Defined) error {
 		}
 	}
 	return fmt.Errorf("definition %s was not given to mapreduce.Drive: workers could not build its jobs", def.(bridge.Definition).Name())
-}
-
-var marshaler = reflect.TypeFor[json.Marshaler]()
-
-// checkParams refuses fields that JSON leaves out: a worker would not get them.
-func checkParams(t reflect.Type, path string, above []reflect.Type) error {
-	for _, a := range above {
-		if a == t {
-			return nil
-		}
-	}
-	above = append(above, t)
-	if t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler) {
-		return nil
-	}
-	if onlyPointers(t) {
-		return fmt.Errorf("%s has the type %s, which refers to pointers without an end", path, t)
-	}
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return checkParams(t.Elem(), path, above)
-	case reflect.Interface:
-		return fmt.Errorf("%s has the interface type %s: workers would not know the type of its value", path, t)
-	case reflect.Func, reflect.Chan:
-		return fmt.Errorf("%s has the type %s, which cannot be sent to workers", path, t)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
-			at := path + "." + f.Name
-			if f.PkgPath != "" && !f.Anonymous || f.Tag.Get("json") == "-" {
-				return fmt.Errorf("%s is not exported, or left out of JSON: workers would not get it", at)
-			}
-			if err := checkParams(f.Type, at, above); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -326,11 +328,23 @@ func TestDriveRefusals(t *testing.T) {
 	empty := Define("empty", func(_ *Job, p Dataset[string, int64]) (*Result[string, int64], error) {
 		return Sort(Map(p.Input(), func(_ *Task, r Pair[string, int64], emit func(string, int64)) error { emit(r.A, r.B); return nil })), nil
 	})
+	hides := Define("hides", func(job *Job, _ hiding) (*Result[string, int64], error) { return lines(job) })
+	encoded := Define("encoded", func(job *Job, p selfEncoded) (*Result[string, int64], error) {
+		if !p.Addr.IsValid() || p.N.Sign() == 0 {
+			return nil, fmt.Errorf("the parameters are %v and %v", p.Addr, &p.N)
+		}
+		return lines(job)
+	})
 	err := x.run(t, func(d *Driver) error {
 		_, err := differs.Run(d, struct{}{})
 		wantError(t, err, "definition differs depends on more than its parameters and the flags: field Jobs[0].Reduces")
 		_, err = hidden.Run(d, struct{ A struct{ b int } }{})
 		wantError(t, err, "run hidden: params.A.b is not exported")
+		_, err = hides.Run(d, hiding{})
+		wantError(t, err, `run hides: params.Base.Rank and params.Rank have the name "Rank" in JSON`)
+		if _, err = encoded.Run(d, selfEncoded{netip.IPv6Loopback(), *big.NewInt(1)}); err != nil {
+			t.Error(err)
+		}
 		_, err = any.Run(d, nil)
 		wantError(t, err, "run any: params has the interface type")
 		_, err = renamed.Run(d, 1)
@@ -345,10 +359,21 @@ func TestDriveRefusals(t *testing.T) {
 		wantError(t, err, "the input is an empty Dataset")
 		_, err = lines2(d)
 		return err
-	}, differs, hidden, any, renamed, fails, empty, infinite)
+	}, differs, hidden, any, renamed, fails, empty, infinite, hides, encoded)
 	wantError(t, err, "definition lines2 was not given")
 	err = x.run(t, func(d *Driver) error { return nil }, fails, fails)
 	wantError(t, err, "two definitions given to mapreduce.Drive are named fails")
+}
+
+type hiding struct {
+	Base
+	Rank float64
+}
+
+// selfEncoded has fields that encode themselves.
+type selfEncoded struct {
+	Addr netip.Addr
+	N    big.Int
 }
 
 func lines2(d *Driver) (Dataset[string, int64], error) {

@@ -75,5 +75,5 @@ func TestEndlessTypes(t *testing.T) {
 	if err := JSONLines[tree]().spec.err; err != nil {
 		t.Error(err)
 	}
-	wants(checkParams(reflect.TypeFor[struct{ A []endless }](), "params", nil), "params.A has the type mapreduce.endless")
+	wants(checkParams(reflect.TypeFor[struct{ A []endless }]()), "params.A has the type mapreduce.endless")
 }
