@@ -74,9 +74,6 @@ func TestParams(t *testing.T) {
 			A int `json:"-"`
 		}{7}, "params.A is not exported, or left out of JSON"},
 		{struct {
-			A int `json:"-,"`
-		}{7}, ""},
-		{struct {
 			Base
 			Rank float64
 		}{Base{1, "b"}, 2}, `params.Base.Rank and params.Rank have the name "Rank" in JSON`},

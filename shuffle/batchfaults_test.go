@@ -115,7 +115,7 @@ func (x streamed) RoundTrip(r *http.Request) (*http.Response, error) {
 		x.handler.ServeHTTP(w, r)
 		w.Flush()
 	}()
-	return &http.Response{StatusCode: http.StatusOK, Header: w.header, Body: body, Request: r, ContentLength: -1}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: body, Request: r, ContentLength: -1}, nil
 }
 
 // TestBatchSlow: a server that needs long for each output has not stalled while it sends some of them.
