@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +56,58 @@ func (b *bench) jobs() error {
 		}
 		hdfsTime, localTime := testbed.Median(took[0]), testbed.Median(took[1])
 		testbed.Row(j.name, testbed.Speed(b.Bytes, hdfsTime), testbed.Speed(b.Bytes, localTime), testbed.Ratio(localTime, hdfsTime), j.target)
+		if j.program == "sort" {
+			if err := r.transfers(dfs.Join(dir, "copies")); err != nil {
+				return err
+			}
+		}
 	}
 	return b.fs.RemoveAll(dir)
+}
+
+// transfers measures reads and writes of the job's input without a job, with one stream per node.
+func (r *run) transfers(copies string) error {
+	took, err := testbed.Alternate(0, r.Runs, func() (time.Duration, error) {
+		return r.onEachNode(func(name string, node *minicluster.Daemon) error {
+			files, err := testbed.Client(r.hdfs, node, nil)
+			if err != nil {
+				return err
+			}
+			f, err := files.Open(dfs.Join(r.in, name))
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, f)
+			return errors.Join(err, f.Close())
+		})
+	}, func() (time.Duration, error) {
+		if err := errors.Join(r.fs.RemoveAll(copies), r.fs.Mkdir(copies)); err != nil {
+			return 0, err
+		}
+		return r.onEachNode(func(name string, node *minicluster.Daemon) error {
+			return testbed.PutFile(r.hdfs, filepath.Join(r.localIn, name), dfs.Join(copies, name), node, nil)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for i, name := range []string{"reading its input alone", "writing as much alone"} {
+		testbed.Row(name, testbed.Speed(r.Bytes, testbed.Median(took[i])), "", "", "–")
+	}
+	return nil
+}
+
+// onEachNode does something with the input on each node, at the same time.
+func (r *run) onEachNode(do func(name string, node *minicluster.Daemon) error) (time.Duration, error) {
+	unix.Sync() // exclude the dirty pages of earlier runs
+	began := time.Now()
+	var wait sync.WaitGroup
+	errs := make([]error, len(r.nodes))
+	for i, node := range r.nodes {
+		wait.Go(func() { errs[i] = do(fmt.Sprint(i), node) })
+	}
+	wait.Wait()
+	return time.Since(began), errors.Join(errs...)
 }
 
 // run is a program and its input, in HDFS and in local files.

@@ -25,7 +25,7 @@ func (b *Bench) HDFS(block int64, proxied bool, properties map[string]string) (*
 	if err := os.RemoveAll(b.Path("hdfs")); err != nil { // left by an earlier run
 		return nil, err
 	}
-	return minicluster.Start(b.Ctx, minicluster.Config{Jars: jars, Dir: b.Path("hdfs"), Racks: []string{"/a", "/a", "/b", "/b"},
+	return minicluster.Start(b.Ctx, minicluster.Config{Jars: jars, Dir: b.Path("hdfs"), Optimized: true, Racks: []string{"/a", "/a", "/b", "/b"},
 		Replication: 1, BlockSize: block, Proxied: proxied, Properties: properties})
 }
 

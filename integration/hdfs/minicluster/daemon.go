@@ -76,8 +76,12 @@ func (c *Cluster) prepare(d *Daemon) error {
 
 // java returns the JVM arguments of a daemon or, with nil, of a command.
 func (c *Cluster) java(d *Daemon) []string {
-	args := []string{"-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k",
-		"-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
+	args := []string{"-Djava.net.preferIPv4Stack=true", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
+	if c.cfg.Optimized {
+		args = append(args, "-Xmx1g")
+	} else {
+		args = append(args, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData")
+	}
 	for _, p := range []string{"lang", "io", "util", "net", "nio", "util.concurrent"} {
 		args = append(args, "--add-opens=java.base/java."+p+"=ALL-UNNAMED")
 	}

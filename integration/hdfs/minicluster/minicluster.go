@@ -45,6 +45,7 @@ type Config struct {
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
 	Kerberos    string            // path of krb5.conf, if Properties demand Kerberos
+	Optimized   bool              // JVMs are as in production, not such that they start soon and take little memory: for benchmarks
 	Proxied     bool              // DataNodes listen on [Daemon.ListenAddr]; the caller's proxies listen on Addr
 }
 
