@@ -67,7 +67,7 @@ type Collector struct {
 	err        error // every later call returns it
 }
 
-// fanIn is the default number of runs that are merged at once.
+// fanIn is the number of runs that Close merges at once.
 const fanIn = 128
 
 var errClosed = errors.New("collector is closed")

@@ -16,7 +16,7 @@ import (
 // MergeOptions configures [Merge].
 type MergeOptions struct {
 	Dir        string        // existing directory for temporary runs, if there are more segments than FanIn
-	FanIn      int           // segments merged at once, each with a buffer of 64 KiB; 0: 128; at least 2
+	FanIn      int           // segments merged at once, each with a buffer of 64 KiB; 0: 512; at least 2
 	Client     *http.Client  // for segments with a URL; nil: http.DefaultClient
 	Stall      time.Duration // longest wait for the next [StallBytes] from a URL; 0: [DefaultStall]
 	OnProgress func()        // if not nil, called for every block read, also while temporary runs are made
@@ -24,6 +24,9 @@ type MergeOptions struct {
 	// Clock is for [Merger.ReadTime]; nil: it is not measured.
 	Clock func() time.Time
 }
+
+// defaultFanIn is high because a merge into temporary runs writes and reads all records once more.
+const defaultFanIn = 512
 
 // Merger is [Records] over sorted segments. Equal keys come in the order of the segments.
 // Its errors are [CorruptError], [UnreadableError] or the context's cause.
@@ -41,7 +44,7 @@ var _ Records = (*Merger)(nil)
 // it first merges neighbors into temporary files in opts.Dir.
 func Merge(ctx context.Context, segments []wire.Segment, opts MergeOptions) (*Merger, error) {
 	if opts.FanIn == 0 {
-		opts.FanIn = fanIn
+		opts.FanIn = defaultFanIn
 	}
 	opts.FanIn = max(opts.FanIn, 2)
 	m := &Merger{}

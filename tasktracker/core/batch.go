@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A batch is one fetch of small partitions: those of several homes, of several outputs of one tracker. Homes with so
-// many maps would merge the outputs anyway, so a batch merges them first, in memory. While a batch runs, its homes
+// A batch is one fetch of small partitions: those of several homes, of several outputs of one tracker. A reduce would
+// read many small files otherwise, so a batch merges the outputs first, in memory. While a batch runs, its homes
 // still want its maps, but these are in no queue: a map is in one batch at most. Outputs of this tracker are copied by
 // batches too, because a file would be opened for each of their partitions otherwise.
 
@@ -18,6 +18,7 @@ import (
 // exact limit.
 const (
 	smallPartition     = 64 << 10 // mean bytes of a partition of an output
+	manyMaps           = 64       // a home with more would read many small files
 	batchBytes         = 8 << 20
 	maxBatchMaps       = 256
 	maxBatchPartitions = 1000
@@ -39,7 +40,7 @@ type runFile struct {
 
 // inBatches reports whether a home fetches an output by batches.
 func (c *Core) inBatches(h *home, o *wire.MapOutput) bool {
-	return h.maps > c.cfg.MergeFactor && h.job.partitionBytes(o) <= smallPartition
+	return h.maps > min(manyMaps, c.cfg.MergeFactor) && h.job.partitionBytes(o) <= smallPartition
 }
 
 // partitionBytes estimates the bytes of a partition of an output. The tracker does not know how many partitions there

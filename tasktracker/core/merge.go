@@ -80,11 +80,11 @@ func (c *Core) release(r *run) {
 	}
 }
 
-// mergeDue reports whether to merge runs. A home that gathers merges if more than
-// MergeFactor runs have the same level. A home with all outputs merges if a reduce cannot
-// read so many runs.
+// mergeDue reports whether to merge runs. A merge writes its runs once more, so there is none if a reduce can read a run
+// of each map. Otherwise a home that gathers merges if more than MergeFactor runs have the same level. A home with all
+// outputs merges if a reduce cannot read so many runs.
 func (c *Core) mergeDue(h *home) bool {
-	if h.failures >= maxMergeFailures {
+	if h.failures >= maxMergeFailures || h.maps <= c.cfg.maxRuns() {
 		return false
 	}
 	if h.held.Len() == h.maps {
