@@ -42,7 +42,6 @@ type sample struct {
 	keys   []sampledRecord
 	random *rand.Rand
 	memory int // bytes that keys may still take
-	err    error
 }
 
 // sampledSplit is a split with places in the sample.
@@ -149,7 +148,7 @@ func (a *attempt) sampleKeys(s *sample) error {
 			err = run()
 		}
 		split.close()
-		if err := errors.Join(err, split.err, s.err); err != nil {
+		if err := errors.Join(err, split.err); err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ const flushEvery = time.Second
 // outputFiles returns the file of a map output, as for [Handler].
 type outputFiles = func(job wire.JobID, m, attempt int) (file string, err error)
 
-// send writes the answer to a batch. After an error the answer ends early.
+// send writes the answer to a batch. Only writing it fails.
 func (s *batchSender) send(b *Batch, resolve outputFiles) error {
 	for _, o := range b.Outputs {
 		full, err := s.output(b, o, resolve)

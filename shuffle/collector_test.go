@@ -87,12 +87,7 @@ func combineIdentity(in Records, emit func(key, value []byte) error) error {
 // collect collects records in a new directory. The returned Config names the segment file.
 func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 	t.Helper()
-	cfg.Dir = tempDir(t)
-	cfg.File = filepath.Join(cfg.Dir, "output")
-	c, err := NewCollector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := collector(t, &cfg)
 	defer c.Discard()
 	for _, r := range recs {
 		if err := c.Collect(r.partition, []byte(r.key), []byte(r.value)); err != nil {

@@ -10,6 +10,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+// collector returns a collector in a new directory, and sets the directory and the segment file.
+func collector(t tester, cfg *Config) *Collector {
+	t.Helper()
+	cfg.Dir = tempDir(t)
+	cfg.File = filepath.Join(cfg.Dir, "output")
+	c, err := NewCollector(*cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // TestCollectorDistinct: with distinct keys, the output, the counts of records and the runs are the same without calls of Combine.
 func TestCollectorDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -18,12 +30,7 @@ func TestCollectorDistinct(t *testing.T) {
 		recs = rapid.Permutation(recs).Draw(t, "order")
 		before, want := collect(t, cfg, recs)
 		spilling := rapid.IntRange(0, len(recs)).Draw(t, "from")
-		cfg.Dir = tempDir(t)
-		cfg.File = filepath.Join(cfg.Dir, "output")
-		c, err := NewCollector(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := collector(t, &cfg)
 		defer c.Discard()
 		for i, r := range recs {
 			if i == spilling {

@@ -90,8 +90,7 @@
 //
 // The blocks of the entries with follows = 1 come after the table, back to back. An answer
 // has at most 8 MiB of blocks. Those of a partition above 1 MiB are not in it, nor those
-// beyond 8 MiB of one map output: they must be requested alone. If a file cannot be read, the
-// answer ends early.
+// beyond 8 MiB of one map output: they must be requested alone. All others must follow.
 //
 // The receiver verifies each block and each partition's digest. Then it merges the map
 // outputs of each partition in memory and writes all runs into one segment file.
