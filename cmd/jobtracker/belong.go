@@ -122,21 +122,12 @@ const removedPoll = time.Second
 // watchRemoved repeats checkRemoved until a leader reaches this job tracker: when it started, the others may have been busy or
 // stopped. No leader ever reaches one that was removed.
 func (j *jobTracker) watchRemoved(ctx context.Context) error {
-	tick := time.NewTicker(removedPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return every(ctx, removedPoll, func() (more bool, err error) {
 		if _, ok := j.replica.Leader(); ok {
-			return nil
+			return false, nil
 		}
-		if err := j.checkRemoved(ctx); err != nil {
-			return err
-		}
-	}
+		return true, j.checkRemoved(ctx)
+	})
 }
 
 // clusterPoll is how often recordCluster asks the log for the cluster's id.

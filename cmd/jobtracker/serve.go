@@ -289,16 +289,26 @@ func (j *jobTracker) runLoop(run func() error) {
 
 // watchSameID logs when another process has the same -id.
 func (j *jobTracker) watchSameID(ctx context.Context) error {
-	tick := time.NewTicker(time.Minute)
+	return every(ctx, time.Minute, func() (more bool, err error) {
+		if other, ok := j.gossip.Duplicate(); ok {
+			j.log.Error("another job tracker has this one's -id: stop one of them", "its address", other.HTTP)
+		}
+		return true, nil
+	})
+}
+
+// every calls a function after each period, until it wants no more, fails, or ctx ends.
+func every(ctx context.Context, period time.Duration, do func() (more bool, err error)) error {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if other, ok := j.gossip.Duplicate(); ok {
-				j.log.Error("another job tracker has this one's -id: stop one of them", "its address", other.HTTP)
-			}
+		}
+		if more, err := do(); err != nil || !more {
+			return err
 		}
 	}
 }

@@ -55,23 +55,17 @@ func (t *tool) driveEmbedded(ctx context.Context, lines *stepLines, driven clien
 	defer func() { err = errors.Join(err, steps.Close()) }()
 	var begin sync.Once
 	var failed error
-	started := func(sub *wire.Submission) error {
-		begin.Do(func() { _, failed = steps.Start(sub) })
-		return failed
+	type runs = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error)
+	started := func(run runs) runs {
+		return func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
+			if begin.Do(func() { _, failed = steps.Start(sub) }); failed != nil {
+				return nil, failed
+			}
+			return run(ctx, sub)
+		}
 	}
 	driven.Sessions, driven.Sweep = sessions+"/", true
-	driven.Run = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
-		if err := started(sub); err != nil {
-			return nil, err
-		}
-		return steps.Run(ctx, sub)
-	}
-	driven.Find = func(ctx context.Context, sub *wire.Submission) ([]wire.EndedJob, error) {
-		if err := started(sub); err != nil {
-			return nil, err
-		}
-		return steps.Find(ctx, sub)
-	}
+	driven.Run, driven.Find = started(steps.Run), started(steps.Find)
 	return client.Drive(ctx, driven)
 }
 
