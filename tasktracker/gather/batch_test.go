@@ -27,18 +27,11 @@ func largeOutputs(t *testing.T, alone func(w http.ResponseWriter, r *http.Reques
 	var files []string
 	for m := range 2 {
 		file := filepath.Join(dir, fmt.Sprint("map-", m))
-		c, err := shuffle.NewCollector(shuffle.Config{Partitions: 3, Memory: 8 << 20, Dir: dir, File: file, MaxRecord: 4 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for p, size := range []int{10, 2 << 20, 2 << 20} {
-			if err := c.Collect(p, []byte("key"), make([]byte, size)); err != nil {
-				t.Fatal(err)
+		writeMap(t, file, 3, func(collect func(p int, key, value []byte)) {
+			for p, size := range []int{10, 2 << 20, 2 << 20} {
+				collect(p, []byte("key"), make([]byte, size))
 			}
-		}
-		if _, err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		})
 		files = append(files, file)
 	}
 	serve := shuffle.Handler(func(_ wire.JobID, m, _ int) (string, error) { return files[m], nil }, new(meter.Count))

@@ -13,30 +13,41 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// writeMap writes a map output and returns its index.
+func writeMap(t testing.TB, file string, partitions int, emit func(collect func(p int, key, value []byte))) *shuffle.Index {
+	t.Helper()
+	c, err := shuffle.NewCollector(shuffle.Config{Partitions: partitions, Memory: 16 << 20, Dir: filepath.Dir(file), File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	emit(func(p int, key, value []byte) {
+		if err := c.Collect(p, key, value); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	index, err := shuffle.ReadIndex(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
 // TestMergeFindsLargeGroups: a merge of map outputs tells which keys have many bytes, and how much it has read.
 func TestMergeFindsLargeGroups(t *testing.T) {
 	dir := t.TempDir()
 	var runs []wire.Segment
 	for m := range 2 {
 		file := filepath.Join(dir, fmt.Sprint("map-", m))
-		c, err := shuffle.NewCollector(shuffle.Config{Partitions: 1, Memory: 4 << 20, Dir: dir, File: file, MaxRecord: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 100 {
-			for _, key := range []string{"hot", fmt.Sprint("k", i)} {
-				if err := c.Collect(0, []byte(key), make([]byte, 1000)); err != nil {
-					t.Fatal(err)
+		index := writeMap(t, file, 1, func(collect func(p int, key, value []byte)) {
+			for i := range 100 {
+				for _, key := range []string{"hot", fmt.Sprint("k", i)} {
+					collect(0, []byte(key), make([]byte, 1000))
 				}
 			}
-		}
-		if _, err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-		index, err := shuffle.ReadIndex(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		p := index.Partitions[0]
 		runs = append(runs, wire.Segment{Map: m, File: file, Offset: p.Offset, Length: p.Length})
 	}

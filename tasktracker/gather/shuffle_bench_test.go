@@ -107,25 +107,14 @@ func writeOutput(b *testing.B, dir string, m, maps, reduces int, random *rand.Ra
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	c, err := shuffle.NewCollector(shuffle.Config{Partitions: reduces, Memory: 16 << 20, Dir: filepath.Dir(file), File: file})
-	if err != nil {
-		b.Fatal(err)
-	}
-	record := make([]byte, 98)
-	const records = benchBytes / 100
-	for i := m; i < records; i += maps {
-		binary.BigEndian.PutUint64(record, random.Uint64())
-		if err := c.Collect(i/maps%reduces, record[:10], record[10:]); err != nil {
-			b.Fatal(err)
+	index := writeMap(b, file, reduces, func(collect func(p int, key, value []byte)) {
+		record := make([]byte, 98)
+		const records = benchBytes / 100
+		for i := m; i < records; i += maps {
+			binary.BigEndian.PutUint64(record, random.Uint64())
+			collect(i/maps%reduces, record[:10], record[10:])
 		}
-	}
-	if _, err := c.Close(); err != nil {
-		b.Fatal(err)
-	}
-	index, err := shuffle.ReadIndex(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	})
 	o := &wire.MapOutput{Map: m, Attempt: 1000, Digest: index.Digest()}
 	for _, p := range index.Partitions {
 		o.Bytes += p.Length

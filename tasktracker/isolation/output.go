@@ -23,16 +23,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // output makes the directory around an output and lets the worker write there.
 func (p *planner) output(url string) error {
-	path, err := local.Path(url)
-	if err != nil {
-		return nil
-	}
-	parent, found, err := p.resolve(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("output %s: %w", url, err)
-	}
-	if p.ofSession(parent) {
-		return nil
+	path, parent, found, err := p.around(url)
+	if err != nil || path == "" || p.ofSession(parent) {
+		return err
 	}
 	if err := p.permits(url, path, parent); err != nil {
 		return err
@@ -47,15 +40,22 @@ func (p *planner) output(url string) error {
 
 // laterOutput refuses an output that a later job of a driver will have, before the driver's first job does its work.
 func (p *planner) laterOutput(url string) error {
-	path, err := local.Path(url)
-	if err != nil {
-		return nil
-	}
-	parent, _, err := p.resolve(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("output %s: %w", url, err)
+	path, parent, _, err := p.around(url)
+	if err != nil || path == "" {
+		return err
 	}
 	return p.permits(url, path, parent)
+}
+
+// around returns the path of an output and the directory around it, without links, as resolve does; "": it is not local.
+func (p *planner) around(url string) (path, parent string, found bool, err error) {
+	if path, err = local.Path(url); err != nil {
+		return "", "", false, nil
+	}
+	if parent, found, err = p.resolve(filepath.Dir(path)); err != nil {
+		err = fmt.Errorf("output %s: %w", url, err)
+	}
+	return path, parent, found, err
 }
 
 // permits returns an error if no job may have an output at a path. Parent is the directory around it, without links.
