@@ -115,11 +115,11 @@ func (c *cluster) stop() {
 func (c *cluster) awaitClean() {
 	c.t.Helper()
 	var left []string
-	if !trial.Within(30*time.Second, func() bool {
+	if !trial.Within(trial.Deadline, func() bool {
 		left = append(trial.Processes(c.dir), c.leftovers()...)
 		return len(left) == 0
 	}) {
-		c.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+		c.t.Errorf("%d left behind, first:\n%s", len(left), strings.Join(left[:min(len(left), 20)], "\n"))
 	}
 }
 
