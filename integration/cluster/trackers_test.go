@@ -99,9 +99,9 @@ func startAllButOne(c *cluster, flags ...string) (*job, *processes.Daemon) {
 }
 
 // Row 12. Trackers with needed map outputs are killed: those maps rerun, and the output is right, with
-// the files that maps write beside their map output.
+// the files that maps write beside their map output. With one slot, the waiting map's tracker runs no other one.
 func TestTrackerKilledWithOutputs(t *testing.T) {
-	c := start(t, shortLease)
+	c := start(t, shortLease, func(cfg *processes.Config) { cfg.MapSlots = 1 })
 	j, busy := startAllButOne(c, "-files")
 	for _, d := range c.TaskTrackers {
 		if d != busy {
