@@ -22,7 +22,7 @@ type Task struct {
 	context.Context
 
 	ID        string // the task's id: task_1700000000000_0001_m_000003
-	Attempt   int    // number of the attempt, from 0
+	Attempt   int    // number of the attempt, from 0; again from 0 if another job tracker becomes leader
 	Partition int    // a reduce's partition or a map's number
 
 	host     host

@@ -69,7 +69,7 @@ func (j *Job) OpenGate() {
 	}
 }
 
-// Traces lists attempts of a kind of task, "m" or "r", as "<task>.<attempt>.<pid>". what is "began"
+// Traces lists attempts of a kind of task, "m" or "r", as "<task>.<attempt>.<random>". what is "began"
 // or "ended".
 func (j *Job) Traces(kind, what string) []string {
 	files, _ := filepath.Glob(filepath.Join(j.traces, "*_"+kind+"_*."+what)) // the pattern is well-formed

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,7 +55,7 @@ func copyLines(t *mapreduce.Task, lines iter.Seq[string], emit func(string, stru
 
 func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
 	if *varying {
-		emit(fmt.Sprintf("attempt-%s-%d", t.ID, os.Getpid()), 1)
+		emit("attempt-"+rand.Text(), 1)
 	}
 	return forEachLine(t, lines, func(line string) {
 		for w := range strings.FieldsSeq(line) {
@@ -97,7 +98,9 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 
 // pace waits for the duration, and until the gate is open, and reports progress.
 func pace(t *mapreduce.Task, duration time.Duration) error {
-	if err := mark(t, "began"); err != nil {
+	// Leaders number attempts anew, and processes in namespaces may have the same id.
+	name := fmt.Sprintf("%s.%d.%s", t.ID, t.Attempt, rand.Text())
+	if err := mark(name, "began"); err != nil {
 		return err
 	}
 	if os.Getenv(failVariable) != "" {
@@ -113,7 +116,7 @@ func pace(t *mapreduce.Task, duration time.Duration) error {
 		time.Sleep(50 * time.Millisecond)
 		t.Status(fmt.Sprintf("%v left", left))
 	}
-	return mark(t, "ended")
+	return mark(name, "ended")
 }
 
 // gateClosed reports whether a map still waits for the gate.
@@ -125,10 +128,9 @@ func gateClosed(t *mapreduce.Task) bool {
 	return err != nil
 }
 
-func mark(t *mapreduce.Task, what string) error {
+func mark(name, what string) error {
 	if *trace == "" {
 		return nil
 	}
-	name := fmt.Sprintf("%s.%d.%d.%s", t.ID, t.Attempt, os.Getpid(), what)
-	return os.WriteFile(filepath.Join(*trace, name), nil, 0o666)
+	return os.WriteFile(filepath.Join(*trace, name+"."+what), nil, 0o666)
 }
