@@ -131,7 +131,7 @@ type batchSender struct {
 	sent    int64 // bytes of blocks
 	body    []byte
 	parts   []Partition
-	blocks  []byte // of parts
+	window  []byte // blocks of some of parts
 }
 
 // flushEvery is how long complete sections may wait for others: the receiver counts the time without any as a stall.
@@ -208,15 +208,11 @@ func (s *batchSender) partitions(b *Batch, index *Index, f io.ReaderAt) (full bo
 	if s.sent+length > BatchBytes {
 		return true, s.section(batchFull, nil)
 	}
-	if err := s.read(f); err != nil {
-		return false, s.refuse(err)
-	}
 	s.sent += length
 	if err := s.section(batchTable, s.body); err != nil {
 		return false, err
 	}
-	_, err = s.to.Write(s.blocks)
-	return false, err
+	return false, s.blocks(f)
 }
 
 // refuse writes an error instead of a map output.
@@ -243,9 +239,9 @@ func (s *batchSender) section(state byte, body []byte) error {
 	return err
 }
 
-// read reads the blocks of s.parts. Partitions that are close to each other are read together.
-func (s *batchSender) read(f io.ReaderAt) error {
-	s.blocks = s.blocks[:0]
+// blocks writes the blocks of s.parts. Partitions that are close to each other are read together. If a read fails, a
+// section with the error comes instead of the next partition.
+func (s *batchSender) blocks(f io.ReaderAt) error {
 	for from := 0; from < len(s.parts); {
 		start := s.parts[from].Offset
 		end, to := start+s.parts[from].Length, from+1
@@ -256,16 +252,19 @@ func (s *batchSender) read(f io.ReaderAt) error {
 			}
 			end = p.Offset + p.Length
 		}
-		at := len(s.blocks)
-		s.blocks = slices.Grow(s.blocks, int(end-start))
-		window := s.blocks[at : at+int(end-start)]
-		if _, err := f.ReadAt(window, start); err != nil {
-			return err
+		s.window = slices.Grow(s.window[:0], int(end-start))[:end-start]
+		if _, err := f.ReadAt(s.window, start); err != nil {
+			return s.refuse(err)
 		}
-		for ; from < to; from++ { // without the gaps
-			p := s.parts[from]
-			s.blocks = append(s.blocks, window[p.Offset-start:][:p.Length]...)
+		for _, p := range s.parts[from:to] { // without the gaps
+			if err := s.to.WriteByte(batchTable); err != nil {
+				return err
+			}
+			if _, err := s.to.Write(s.window[p.Offset-start:][:p.Length]); err != nil {
+				return err
+			}
 		}
+		from = to
 	}
 	return nil
 }

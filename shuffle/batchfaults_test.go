@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,20 +21,44 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-type unreadable struct{}
+// unreadable is a file that fails after some reads.
+type unreadable struct {
+	io.ReaderAt
+	reads *int
+}
 
-func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, errors.New("input/output error") }
+func (u unreadable) ReadAt(p []byte, at int64) (int, error) {
+	if *u.reads--; *u.reads < 0 {
+		return 0, errors.New("input/output error")
+	}
+	return u.ReaderAt.ReadAt(p, at)
+}
 
-// TestBatchUnreadable: blocks that the server cannot read fail only their own output.
+// TestBatchUnreadable: blocks that the server cannot read fail only their own output, wholly.
 func TestBatchUnreadable(t *testing.T) {
-	x := smallOutputs(t, 3, 40, "")
+	for reads := range 2 {
+		checkUnreadable(t, reads)
+	}
+}
+
+func checkUnreadable(t *testing.T, reads int) {
+	x := spreadOutputs(t, 3)
 	b := x.batch(0, 2)
 	var answer bytes.Buffer
 	s := batchSender{to: bufio.NewWriter(&answer), indexes: newIndexCache()}
 	for m, o := range b.Outputs {
 		var err error
 		if m == 1 {
-			_, err = s.partitions(b, indexOf(t, x[m]), unreadable{})
+			f, errOpen := os.Open(x[m])
+			if errOpen != nil {
+				t.Fatal(errOpen)
+			}
+			defer f.Close()
+			left := reads
+			_, err = s.partitions(b, indexOf(t, x[m]), unreadable{f, &left})
+			if left != -1 {
+				t.Fatalf("%d reads are left of %d", left, reads)
+			}
 		} else {
 			_, err = s.output(b, o, x.file)
 		}
@@ -135,6 +161,54 @@ func TestBatchSlow(t *testing.T) {
 		}
 		<-time.After(time.Hour) // the servers end
 	})
+}
+
+// spreadOutputs writes outputs of 600 KB, with two small partitions too far from each other to be read together.
+func spreadOutputs(t tester, maps int) batchOutputs {
+	var x batchOutputs
+	for m := range maps {
+		recs := []rec{{0, "first", fmt.Sprint(m)}, {1, "between", strings.Repeat("v", 600<<10)}, {2, "last", fmt.Sprint(m)}}
+		cfg, _ := collect(t, Config{Partitions: 4, Memory: 1 << 20}, recs)
+		x = append(x, cfg.File)
+	}
+	return x
+}
+
+// TestBatchWindow: a server of an answer holds one window of it, and gives the receiver a new deadline for each.
+func TestBatchWindow(t *testing.T) {
+	x := spreadOutputs(t, 12)
+	w := &deadlineWriter{header: make(http.Header)}
+	url := x.batch(0, 1, 2).url("http://server")
+	Handler(x.file, new(meter.Count)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, url, nil))
+	if w.bytes < 12*600<<10 || w.most > maxBatchPartition {
+		t.Errorf("of %d bytes, %d had one deadline; want at most %d", w.bytes, w.most, maxBatchPartition)
+	}
+	var answer bytes.Buffer
+	s := batchSender{to: bufio.NewWriter(&answer), indexes: newIndexCache()}
+	if err := s.send(x.batch(0, 1, 2), x.file); err != nil || cap(s.window) > maxBatchPartition {
+		t.Errorf("%d bytes of blocks were in memory, %v; want at most %d", cap(s.window), err, maxBatchPartition)
+	}
+}
+
+// deadlineWriter is an http.ResponseWriter that counts the bytes, and the most after one deadline.
+type deadlineWriter struct {
+	header             http.Header
+	bytes, since, most int
+}
+
+func (w *deadlineWriter) Header() http.Header { return w.header }
+func (w *deadlineWriter) WriteHeader(int)     {}
+
+func (w *deadlineWriter) SetWriteDeadline(time.Time) error {
+	w.since = 0
+	return nil
+}
+
+func (w *deadlineWriter) Write(p []byte) (int, error) {
+	w.bytes += len(p)
+	w.since += len(p)
+	w.most = max(w.most, w.since)
+	return len(p), nil
 }
 
 func indexOf(t tester, file string) *Index {

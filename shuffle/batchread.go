@@ -33,6 +33,7 @@ type batchReader struct {
 	large    []BatchPair
 	ended    int // outputs that were answered
 	held     int64
+	header   [sectionHeader]byte
 	body     []byte
 	entries  []batchEntry
 	chunks   []*[chunkBytes]byte
@@ -104,22 +105,14 @@ func (r *batchReader) segment(output int) wire.Segment {
 
 // section reads the section of an output.
 func (r *batchReader) section(output int) (full bool, err error) {
-	var header [sectionHeader]byte
-	if _, err := io.ReadFull(r.from, header[:]); err != nil {
+	state, err := r.state()
+	if err != nil {
 		return false, err
 	}
-	length := binary.BigEndian.Uint32(header[1:])
-	if header[0] >= batchStates || length > maxBatchBody {
-		return false, fmt.Errorf("the header %x of a section is damaged", header)
-	}
-	r.body = slices.Grow(r.body[:0], int(length))[:length]
-	if _, err := io.ReadFull(r.from, r.body); err != nil {
+	if err := r.readBody(state); err != nil {
 		return false, err
 	}
-	if got, want := sectionSum(&header, r.body), binary.BigEndian.Uint32(header[5:]); got != want {
-		return false, fmt.Errorf("a section has checksum %08x, should have %08x", got, want)
-	}
-	switch header[0] {
+	switch state {
 	case batchFull:
 		return true, nil
 	case batchTable:
@@ -128,8 +121,51 @@ func (r *batchReader) section(output int) (full bool, err error) {
 		}
 		return false, r.blocks(output)
 	}
-	r.failed = append(r.failed, BatchFailure{BatchPair{output, -1}, r.refusal(output, header[0])})
+	r.fail(output, state)
 	return false, nil
+}
+
+// state reads the first byte of a section, or the byte before the blocks of a partition.
+func (r *batchReader) state() (byte, error) {
+	_, err := io.ReadFull(r.from, r.header[:1])
+	return r.header[0], err
+}
+
+// readBody reads the rest of a section with this state.
+func (r *batchReader) readBody(state byte) error {
+	if _, err := io.ReadFull(r.from, r.header[1:]); err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(r.header[1:])
+	if state >= batchStates || length > maxBatchBody {
+		return fmt.Errorf("the header %x of a section is damaged", r.header)
+	}
+	r.body = slices.Grow(r.body[:0], int(length))[:length]
+	if _, err := io.ReadFull(r.from, r.body); err != nil {
+		return err
+	}
+	if got, want := sectionSum(&r.header, r.body), binary.BigEndian.Uint32(r.header[5:]); got != want {
+		return fmt.Errorf("a section has checksum %08x, should have %08x", got, want)
+	}
+	return nil
+}
+
+// fail records an error section for an output.
+func (r *batchReader) fail(output int, state byte) {
+	r.failed = append(r.failed, BatchFailure{BatchPair{output, -1}, r.refusal(output, state)})
+}
+
+// withdraw reads the section that comes instead of the rest of an output.
+func (r *batchReader) withdraw(output int, state byte) error {
+	if err := r.readBody(state); err != nil {
+		return err
+	}
+	if state == batchFull {
+		return errors.New("an answer is full within an output")
+	}
+	r.forget(output)
+	r.fail(output, state)
+	return nil
 }
 
 // refusal returns the error that stands for an output.
@@ -209,6 +245,11 @@ func (r *batchReader) blocks(output int) error {
 		if int64(len(r.chunk)) < e.length {
 			r.chunks = append(r.chunks, chunks.Get().(*[chunkBytes]byte))
 			r.chunk = r.chunks[len(r.chunks)-1][:]
+		}
+		if state, err := r.state(); err != nil {
+			return err
+		} else if state != batchTable {
+			return r.withdraw(output, state)
 		}
 		blocks := r.chunk[:e.length:e.length]
 		if _, err := io.ReadFull(r.from, blocks); err != nil {

@@ -88,8 +88,10 @@
 //
 //	entry: partition uvarint, 2 × length + follows uvarint, records uvarint, digest u64
 //
-// The blocks of the entries with follows = 1 come after the table, back to back. An answer
-// has at most 8 MiB of blocks. Those of a partition above 1 MiB are not in it, nor those
+// The blocks of the entries with follows = 1 come after the table, those of each partition after
+// a zero byte. If the server cannot read on, a section of state 2 or 3 for the same map output comes
+// in place of that byte, and the receiver drops the partitions before it. An answer has at most
+// 8 MiB of blocks. Those of a partition above 1 MiB are not in it, nor those
 // beyond 8 MiB of one map output: they must be requested alone. All others must follow.
 //
 // The receiver verifies each block and each partition's digest. Then it merges the map
