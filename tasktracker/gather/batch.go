@@ -48,8 +48,9 @@ func (g *Gather) fetchBatch(ctx context.Context, c core.FetchBatch) core.BatchDo
 		got, err = shuffle.FetchBatch(ctx, g.scheme+c.Outputs[0].Addr, b, into, g.options(c.Job))
 	}
 	ev := core.BatchDone{Fetch: c.Fetch, Ended: got.Ended}
+	var failed core.FetchDone
 	if err != nil {
-		failed := fetchFailed(c.Fetch, err)
+		failed = fetchFailed(c.Fetch, err)
 		ev.Error, ev.Stalled, ev.DiskFailed = failed.Error, failed.Stalled, failed.DiskFailed
 	}
 	for i := range got.Runs {
@@ -68,15 +69,14 @@ func (g *Gather) fetchBatch(ctx context.Context, c core.FetchBatch) core.BatchDo
 		}
 	}
 	if c.Local == nil {
-		g.fetchLarge(ctx, c, got.Large, &ev)
+		g.fetchLarge(ctx, c, got.Large, failed, &ev)
 	}
 	return ev
 }
 
-// fetchLarge fetches partitions that are too large for an answer to a batch. After a failure that may be the peer's or this
-// tracker's, it does not try the others: each might take until it stalls.
-func (g *Gather) fetchLarge(ctx context.Context, c core.FetchBatch, large []shuffle.BatchPair, ev *core.BatchDone) {
-	var last core.FetchDone
+// fetchLarge fetches partitions that are too large for an answer to a batch, which ended with last. After a failure that
+// may be the peer's or this tracker's, it does not try the others: each might take until it stalls.
+func (g *Gather) fetchLarge(ctx context.Context, c core.FetchBatch, large []shuffle.BatchPair, last core.FetchDone, ev *core.BatchDone) {
 	for _, p := range large {
 		if last.Error == "" || last.Corrupt || last.Missing {
 			last = g.fetchOne(ctx, c, p, ev)

@@ -1,7 +1,9 @@
 package gather
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -85,6 +87,30 @@ func TestLargeStalls(t *testing.T) {
 	}
 	if n := requests.Load(); n != 1 {
 		t.Errorf("%d requests for large partitions, want 1", n)
+	}
+}
+
+// TestLargeAfterStall: a host that stalls in a batch is not tried again for a large partition.
+func TestLargeAfterStall(t *testing.T) {
+	cmd := largeOutputs(t, func(http.ResponseWriter, *http.Request, http.Handler) { t.Error("a large partition is requested") })
+	whole := cmd.Outputs[0].Addr
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := http.Get("http://" + whole + strings.Replace(r.URL.RequestURI(), ",1.1000", "", 1)) // without the second output
+		if err == nil {
+			defer answer.Body.Close()
+			_, err = io.Copy(w, answer.Body)
+		}
+		if err = errors.Join(err, http.NewResponseController(w).Flush()); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	for i := range cmd.Outputs {
+		cmd.Outputs[i].Addr = strings.TrimPrefix(server.URL, "http://")
+	}
+	if ev := gatherBatch(t, cmd); !ev.Stalled || ev.Ended != 1 || len(ev.Failed) != 2 || len(ev.Runs) != 1 {
+		t.Errorf("%+v", ev)
 	}
 }
 
