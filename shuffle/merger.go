@@ -16,7 +16,7 @@ import (
 // MergeOptions configures [Merge].
 type MergeOptions struct {
 	Dir        string        // existing directory for temporary runs, if there are more segments than FanIn
-	FanIn      int           // segments merged at once, each with a buffer of 64 KiB; 0: 512; at least 2
+	FanIn      int           // segments merged at once, each with a buffer of 64 KiB, or two if it is packed; 0: 256; at least 2
 	Client     *http.Client  // for segments with a URL; nil: http.DefaultClient
 	Stall      time.Duration // longest wait for the next [StallBytes] from a URL; 0: [DefaultStall]
 	OnProgress func()        // if not nil, called for every block read, also while temporary runs are made
@@ -25,8 +25,9 @@ type MergeOptions struct {
 	Clock func() time.Time
 }
 
-// defaultFanIn is high because a merge into temporary runs writes and reads all records once more.
-const defaultFanIn = 512
+// defaultFanIn is high because a merge into temporary runs writes and reads all records once more. The buffers of so many
+// packed segments take half of the 64 MB that a slot may use beside its sort memory.
+const defaultFanIn = 256
 
 // Merger is [Records] over sorted segments. Equal keys come in the order of the segments.
 // Its errors are [CorruptError], [UnreadableError] or the context's cause.

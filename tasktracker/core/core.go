@@ -114,7 +114,7 @@ type Config struct {
 	FetchTries     int           // consecutive failures of a host after which its outputs are reported lost; default 6
 	RetryBase      time.Duration // wait after the first failure, doubled each time; default 250 ms
 	RetryMax       time.Duration // longest wait; default 10 s
-	MergeFactor    int           // runs that one merge reads; default 256, at least 2
+	MergeFactor    int           // runs that one merge reads; default 128, at least 2
 	Merges         int           // concurrent merges; default 2
 	ProbeAgain     time.Duration // wait before a bad disk is probed again; default 30 s
 	DiskStrikes    int           // consecutive failures that make a disk bad even if probes succeed; default 5
@@ -138,7 +138,7 @@ func (cfg Config) withDefaults() Config {
 	def(&cfg.FetchTries, 6)
 	defTime(&cfg.RetryBase, 250*time.Millisecond)
 	defTime(&cfg.RetryMax, 10*time.Second)
-	def(&cfg.MergeFactor, 256)
+	def(&cfg.MergeFactor, 128)
 	cfg.MergeFactor = max(cfg.MergeFactor, 2)
 	def(&cfg.Merges, 2)
 	defTime(&cfg.ProbeAgain, 30*time.Second)

@@ -54,7 +54,7 @@ func largeOutputs(t *testing.T, alone func(w http.ResponseWriter, r *http.Reques
 func gatherBatch(t *testing.T, cmd core.FetchBatch) core.BatchDone {
 	t.Helper()
 	events := make(chan core.Event, 1)
-	g := New(Config{OnEvent: func(ev core.Event) { events <- ev }, Log: slog.New(slog.DiscardHandler), Stall: 100 * time.Millisecond,
+	g := New(Config{OnEvent: func(ev core.Event) { events <- ev }, Log: slog.New(slog.DiscardHandler), Stall: 2 * time.Second,
 		Token: func(wire.JobID) string { return "" }})
 	g.FetchBatch(t.Context(), cmd)
 	select {
