@@ -385,6 +385,8 @@ func TestSkippingNeverStarts(t *testing.T) {
 		{mapOnly(), "mapreduce.reduce.skip.maxgroups=1 mapreduce.reduce.maxattempts=2", ""},
 		{someJob("j"), "mapreduce.reduce.skip.maxgroups=1 mapreduce.reduce.maxattempts=2 mapreduce.job.reduces=0", ""},
 		{mapOnly(), "mapreduce.map.skip.maxrecords=1 mapreduce.map.maxattempts=1", "mapreduce.map.maxattempts=1"},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=0 quern.check=true", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 quern.check=true", "quern.check=true: fails at the first bad record"},
 	} {
 		_, err := compiledWith([]*Job{c.job}, strings.Fields(c.given)...)
 		if c.want == "" && err == nil {

@@ -98,7 +98,7 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 
 // pace waits for the duration, and until the gate is open, and reports progress.
 func pace(t *mapreduce.Task, duration time.Duration) error {
-	// Leaders number attempts anew, and processes in namespaces may have the same id.
+	// Each leader numbers attempts from 0, and processes in namespaces may have the same id.
 	name := fmt.Sprintf("%s.%d.%s", t.ID, t.Attempt, rand.Text())
 	if err := mark(name, "began"); err != nil {
 		return err

@@ -4,6 +4,7 @@
 package property
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -317,7 +318,8 @@ func (p *Property) checkOutput(value string) (err error) {
 }
 
 // CheckSkipping returns an error if a job skips bad records, but no task has an attempt that could: one
-// after the failures that start skipping. The properties are resolved and have valid values.
+// after the failures that start skipping. A map that is checked skips none. The properties are resolved and have
+// valid values.
 func CheckSkipping(properties map[string]string, hasReduces bool) error {
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(properties[name], 10, 64)
@@ -330,6 +332,9 @@ func CheckSkipping(properties map[string]string, hasReduces bool) error {
 		}
 		return fmt.Errorf("property %s=%s: must be more than %s=%s, or %s=%s skips nothing",
 			attempts, properties[attempts], start, properties[start], skip, properties[skip])
+	}
+	if number("mapreduce.map.skip.maxrecords") > 0 && properties["quern.check"] == "true" {
+		return errors.New("property quern.check=true: fails at the first bad record; leave it out, or mapreduce.map.skip.maxrecords")
 	}
 	err := check("mapreduce.map.maxattempts", "mapreduce.map.skip.maxrecords")
 	if err == nil && hasReduces {
