@@ -46,7 +46,7 @@ step_staticcheck() {
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
 # ten times as long. The simulation runs both ways, most of its seeds without the race detector.
 # One package more than there are processors runs at the same time, since many of the tests wait.
-# go test need not vet: step_vet checks more.
+# go test need not vet: step_vet checks more. Timeouts end hangs: packages take a tenth of them.
 step_unit() {
 	local race=-race raced
 	raced=$(packages -v) || return 1
@@ -58,7 +58,7 @@ step_unit() {
 	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
 	# The race detector waits at the end of each process for late races: one second, if not told less.
 	local -x GORACE="${GORACE:-atexit_sleep_ms=100}" CGO_ENABLED=${race:+1}
-	go test $race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m $raced
+	go test $race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m $raced
 }
 
 # Tests that only compute take the processor time that waiting tests leave over.
@@ -66,7 +66,7 @@ step_computed() {
 	local pure
 	pure=$(packages) || return 1
 	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
-	GOGC=400 nice go test -vet=off -timeout 60m ./sim $pure
+	GOGC=400 nice go test -vet=off -timeout 80m ./sim $pure
 }
 
 # directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
@@ -145,7 +145,7 @@ step_integration() {
 	local others dir code=0 pid pids=()
 	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
 	dir=$(mktemp -d) || return 1
-	local flags=(-count=1 -vet=off -timeout 20m)
+	local flags=(-count=1 -vet=off -timeout 60m)
 	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
 	pids+=($!)
 	go test "${flags[@]}" -skip '^Test[A-I]' ./integration/hdfs >"$dir/2" 2>&1 &
@@ -178,7 +178,7 @@ step_browser() {
 	local output=$PWD/.ci/output/pages
 	rm -rf "$output"
 	mkdir -p "$output"
-	(cd integration/browser && go test -short -v -count=1 -vet=off -timeout 10m . -args -screenshots "$output")
+	(cd integration/browser && go test -short -v -count=1 -vet=off -timeout 30m . -args -screenshots "$output")
 }
 
 # Like the race detector, a browser is installed only on a CI machine.
