@@ -28,7 +28,7 @@ func TestProtected(t *testing.T) {
 	c := start(t, withTLS)
 	j := c.paced(6, "-gate")
 	j.AwaitBegan("m", 1)
-	leader, _ := c.Leader(c.ctx, nil)
+	leader := c.leader()
 	if err := leader.Kill(); err != nil {
 		t.Fatal(err)
 	}
