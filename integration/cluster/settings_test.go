@@ -60,6 +60,7 @@ func TestSettingsSurvive(t *testing.T) {
 	if err := c.leader().Kill(); err != nil {
 		t.Fatal(err)
 	}
+	c.leader() // mrsubmit looks for the next one only 10 s
 	if printed := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").Succeed(); !trial.ContainsAll(printed, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
 		t.Errorf("mrsubmit set prints %s", printed)
 	}
