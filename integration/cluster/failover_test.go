@@ -92,14 +92,14 @@ func TestLeaderStopped(t *testing.T) {
 	if err := old.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("end of the old leader's term", func() bool { return !c.isLeader(old) })
+	c.await("end of the old leader's term", func() bool { return c.follows(old) })
 	c.paced(3).checkSuccess()
 }
 
-// isLeader reports whether a job tracker believes that it is the leader.
-func (c *cluster) isLeader(d *processes.Daemon) bool {
+// follows reports whether a job tracker answers that it is not the leader.
+func (c *cluster) follows(d *processes.Daemon) bool {
 	status, err := d.Status(c.ctx)
-	return err == nil && status.IsLeader
+	return err == nil && !status.IsLeader
 }
 
 // leaderExcept returns a leader other than the given job tracker; nil: none.
@@ -121,7 +121,7 @@ func TestLeaderIsolated(t *testing.T) {
 	j.AwaitBegan("m", 6)
 	old := c.leader()
 	c.Isolate(old)
-	c.await("end of the isolated leader's term", func() bool { return !c.isLeader(old) })
+	c.await("end of the isolated leader's term", func() bool { return c.follows(old) })
 	c.await("other leader", func() bool { return c.leaderExcept(old) != nil })
 	j.OpenGate()
 	j.checkSuccess()
@@ -175,7 +175,7 @@ func TestNoMajority(t *testing.T) {
 			}
 		}
 	}
-	c.await("end of the last job tracker's term", func() bool { return !c.isLeader(leader) })
+	c.await("end of the last job tracker's term", func() bool { return c.follows(leader) })
 	c.checkMisdirected(leader)
 	for _, d := range killed {
 		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
