@@ -84,13 +84,16 @@ func TestCommands(t *testing.T) {
 // with the right output.
 func TestInterrupted(t *testing.T) {
 	c := start(t, oneJobTracker)
-	for _, interrupt := range []func(j *job){
-		func(j *job) { j.AwaitBegan("m", 1); j.Signal(syscall.SIGINT) },
-		func(j *job) { j.AwaitBegan("r", 1); j.Signal(syscall.SIGINT) },
-		func(j *job) { j.AwaitTraces("r", "ended", 1); j.TrySignal(syscall.SIGINT) }, // the job may have ended
+	for _, x := range []struct {
+		reduceTime string // long: the job still runs at the signal
+		interrupt  func(j *job)
+	}{
+		{"1m", func(j *job) { j.AwaitBegan("m", 1); j.Signal(syscall.SIGINT) }},
+		{"1m", func(j *job) { j.AwaitBegan("r", 1); j.Signal(syscall.SIGINT) }},
+		{"200ms", func(j *job) { j.AwaitTraces("r", "ended", 1); j.TrySignal(syscall.SIGINT) }}, // the job may have ended
 	} {
-		j := c.paced(3, "-reduce-time", "200ms")
-		interrupt(j)
+		j := c.paced(3, "-reduce-time", x.reduceTime)
+		x.interrupt(j)
 		if j.Exit() == 0 {
 			j.checkSuccess()
 			continue
