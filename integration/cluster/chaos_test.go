@@ -24,7 +24,7 @@ var (
 // in one process.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	c := startWithLimit(t, *chaosTime+2*trial.Deadline, shortLease, func(cfg *processes.Config) {
+	c := startWithLimit(t, *chaosTime+commandLimit, shortLease, func(cfg *processes.Config) {
 		cfg.TaskTrackers, cfg.Proxied = 6, true
 		cfg.TaskTrackerFlags = append(cfg.TaskTrackerFlags, "-pass-env", "PACED_*")
 	})

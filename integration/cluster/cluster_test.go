@@ -61,8 +61,11 @@ type cluster struct {
 func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	t.Parallel()
-	return startWithLimit(t, 2*trial.Deadline, configure...)
+	return startWithLimit(t, commandLimit, configure...)
 }
+
+// commandLimit limits all commands of a test together. It only ends a test that hangs.
+const commandLimit = 5 * trial.Deadline
 
 // startWithLimit starts a cluster. Its commands are killed after the limit.
 func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {

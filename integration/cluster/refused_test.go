@@ -86,7 +86,7 @@ func TestStagingNotShared(t *testing.T) {
 // A daemon does not start with the data of another cluster.
 func TestOtherClustersData(t *testing.T) {
 	single := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
-	a, b := start(t, single), startWithLimit(t, 2*trial.Deadline, single)
+	a, b := start(t, single), startWithLimit(t, commandLimit, single)
 	a.paced(1).checkSuccess() // so that its tracker has registered
 	b.paced(1).checkSuccess()
 	tracker := a.TaskTrackers[0]
