@@ -56,8 +56,8 @@ func (c *cluster) connected(id string) bool {
 // This survives a restart, and ends with the entry in the list.
 func TestDenied(t *testing.T) {
 	audited := filepath.Join(t.TempDir(), "audit")
-	c := start(t, withTLS, shortLease, func(cfg *processes.Config) {
-		cfg.JobTrackers, cfg.TaskTrackers, cfg.MapSlots, cfg.JobTrackerFlags = 1, 2, 4, []string{"-audit-log", audited}
+	c := start(t, withTLS, func(cfg *processes.Config) {
+		cfg.JobTrackers, cfg.TaskTrackers, cfg.MapSlots, cfg.JobTrackerFlags = 1, 2, 4, []string{"-lease", "10s", "-audit-log", audited}
 	})
 	recorded := func(text string) bool {
 		all, err := os.ReadFile(audited)

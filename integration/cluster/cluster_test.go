@@ -67,7 +67,8 @@ func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 // commandLimit limits all commands of a test together. It only ends a test that hangs.
 const commandLimit = 5 * trial.Deadline
 
-// startWithLimit starts a cluster. Its commands are killed after the limit.
+// startWithLimit starts a cluster. Its commands are killed after the limit. Tests that lose task trackers set
+// a shorter lease.
 func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -75,6 +76,7 @@ func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*proces
 	for _, f := range configure {
 		f(&cfg)
 	}
+	cfg.JobTrackerFlags = append([]string{"-lease", "30s"}, cfg.JobTrackerFlags...) // a busy machine loses no task tracker
 	c := &cluster{t: t, ctx: ctx, dir: cfg.Dir}
 	var err error
 	c.Cluster, err = processes.Start(ctx, cfg)

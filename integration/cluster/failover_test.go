@@ -108,10 +108,7 @@ func (c *cluster) leaderExcept(except *processes.Daemon) *processes.Daemon {
 	return d
 }
 
-func proxied(cfg *processes.Config) {
-	cfg.Proxied = true
-	cfg.JobTrackerFlags = []string{"-lease", "2s"}
-}
+func proxied(cfg *processes.Config) { cfg.Proxied = true }
 
 // Rows 4 and 5. A leader is isolated from the other job trackers, but not from the task trackers.
 // It steps down, and the majority elects another one.

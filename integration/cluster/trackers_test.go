@@ -349,7 +349,7 @@ func TestOneOutput(t *testing.T) {
 
 // No task reruns while UDP is blocked: gossip only finds and suspects members.
 func TestNoUDP(t *testing.T) {
-	c := start(t, func(cfg *processes.Config) { cfg.Proxied = true })
+	c := start(t, proxied)
 	c.DropUDP(true)
 	silence := time.NewTimer(time.Minute)
 	defer silence.Stop()
