@@ -70,8 +70,7 @@ func TestDenied(t *testing.T) {
 	}
 	j := c.paced(4, "-gate")
 	j.AwaitBegan("m", 4)
-	d := c.awaitRunning("m")
-	lost := c.mapsOn(d)
+	d, lost := c.awaitMaps(4)
 	c.writeText(identity.JobTracker, jt.ID, identity.DeniedFile, "# stolen\ntasktracker "+d.ID+"\n")
 	j.AwaitBegan("m", 4+lost)
 	if !jt.Logged("a connection is closed: its peer is no longer admitted") {

@@ -20,6 +20,9 @@ import (
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
 
+// countingLease is for tests that lose a task tracker and count attempts: a busy machine loses no other one.
+func countingLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "10s"} }
+
 // oneJobTracker is for tests of task trackers, programs or the display, which need no other leader.
 func oneJobTracker(cfg *processes.Config) { cfg.JobTrackers = 1 }
 
@@ -62,13 +65,35 @@ func (c *cluster) awaitRunning(kind string) *processes.Daemon {
 	return found
 }
 
+// awaitMaps waits until the leader knows n running maps in all, and returns a task tracker that runs some, and how
+// many. A new leader knows none before the inventories.
+func (c *cluster) awaitMaps(n int) (found *processes.Daemon, maps int) {
+	c.t.Helper()
+	c.await(fmt.Sprintf("%d running maps", n), func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			return false
+		}
+		all := 0
+		for _, s := range status.Trackers {
+			all += s.Maps
+			for _, d := range c.TaskTrackers {
+				if d.ID == s.ID && s.Maps > 0 {
+					found, maps = d, s.Maps
+				}
+			}
+		}
+		return all == n
+	})
+	return found, maps
+}
+
 // Row 11. Only tasks of the killed tracker rerun.
 func TestTrackerKilled(t *testing.T) {
-	c := start(t, shortLease)
+	c := start(t, countingLease)
 	j := c.paced(4, "-gate")
 	j.AwaitBegan("m", 4)
-	d := c.awaitRunning("m")
-	lost := c.mapsOn(d)
+	d, lost := c.awaitMaps(4)
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +172,7 @@ func TestTrackerStopped(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
 	j.AwaitBegan("m", 4)
-	d := c.awaitRunning("m")
-	lost := c.mapsOn(d)
+	d, lost := c.awaitMaps(4)
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -370,11 +394,11 @@ func TestNoUDP(t *testing.T) {
 // A lost task tracker is shown by mrsubmit cluster until it is back, by the display of its jobs,
 // and in the log of the leader, which another job tracker may become meanwhile.
 func TestLossReported(t *testing.T) {
-	c := start(t, shortLease)
+	c := start(t, countingLease)
 	j := c.paced(6, "-gate")
 	j.AwaitBegan("m", 6)
-	d := c.awaitRunning("m")
-	lost := fmt.Sprintf("tracker %s lost: %d maps rerun", d.ID, c.mapsOn(d))
+	d, maps := c.awaitMaps(6)
+	lost := fmt.Sprintf("tracker %s lost: %d maps rerun", d.ID, maps)
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
