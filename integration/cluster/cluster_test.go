@@ -76,7 +76,11 @@ func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*proces
 	for _, f := range configure {
 		f(&cfg)
 	}
-	cfg.JobTrackerFlags = append([]string{"-lease", "30s"}, cfg.JobTrackerFlags...) // a busy machine loses no task tracker
+	defaults := []string{"-lease", "30s"} // a busy machine loses no task tracker
+	if cfg.JobTrackers > 1 {
+		defaults = append(defaults, "-raft-timeout", "1s") // nor does it often change leaders
+	}
+	cfg.JobTrackerFlags = append(defaults, cfg.JobTrackerFlags...)
 	c := &cluster{t: t, ctx: ctx, dir: cfg.Dir}
 	var err error
 	c.Cluster, err = processes.Start(ctx, cfg)
