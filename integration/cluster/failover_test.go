@@ -78,7 +78,9 @@ func TestAllJobTrackersKilled(t *testing.T) {
 
 // Row 3. A leader that is stopped and continued later notices the next leader.
 func TestLeaderStopped(t *testing.T) {
-	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s"} })
+	// A task tracker leaves the stopped leader after a lease. The next leader waits for it until a lease after its election,
+	// so a longer election leaves a busy machine more time.
+	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s", "-raft-timeout", "2s"} })
 	j := c.paced(12, "-gate")
 	j.AwaitBegan("m", 6)
 	old := c.leader()
