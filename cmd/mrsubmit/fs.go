@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/cmd/internal/fsshell"
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/mapreduce/streaming"
 )
 
@@ -34,7 +35,7 @@ func (t *tool) fs(ctx context.Context, args []string) int {
 	if s.Default, err = dfs.CleanDefault(s.Default); err != nil {
 		return t.exitCode("fs", set, usagef("-fs: %v", err))
 	}
-	s.Files = files()
+	s.Files = fsshell.FileSystems(hdfs.Environment)
 	code, err := s.Run(ctx, args)
 	if err != nil {
 		return t.exitCode("fs", set, err)

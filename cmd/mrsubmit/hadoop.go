@@ -1,10 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,19 +130,40 @@ func parseGeneric(args []string) (g *streaming.Generic, rest []string, err error
 	return g, rest, err
 }
 
-// defaultFS returns the file system of paths without a scheme: that of -fs, of fs.defaultFS or of Hadoop's configuration.
-func defaultFS(g *streaming.Generic) (string, error) {
-	url := cmp.Or(g.FS(), g.Property("fs.defaultFS"))
-	if url == "local" {
-		url = "file:///"
+// configuration returns Hadoop's configuration with what the generic options set, and notes about what has no effect.
+func configuration(g *streaming.Generic) (conf hdfs.Conf, notes []string, err error) {
+	more, set := g.Given()
+	if g.FS() != "" {
+		set["fs.defaultFS"] = g.FS()
 	}
-	var err error
-	if url == "" {
-		if url, err = hdfs.DefaultFS(); err != nil {
-			return "", err
+	if conf, notes, err = hdfs.Overlaid(more, set); err != nil {
+		return nil, nil, err
+	}
+	if conf["fs.defaultFS"] == "local" {
+		conf["fs.defaultFS"] = "file:///"
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if part, _, _ := strings.Cut(name, "."); slices.Contains(ofFileSystems, part) && !hdfs.Reads(name) {
+			notes = append(notes, fmt.Sprintf("property %s has no effect: Quern's file systems do not read it", name))
 		}
 	}
-	clean, err := dfs.CleanDefault(url)
+	return conf, notes, nil
+}
+
+// ofFileSystems begin the names of properties that configure Hadoop's file systems.
+var ofFileSystems = []string{"dfs", "fs", "hadoop", "io", "ipc"}
+
+// defaultFS returns the file system of paths without a scheme: that of -fs, of fs.defaultFS or of Hadoop's configuration.
+func defaultFS(g *streaming.Generic) (string, error) {
+	conf, _, err := configuration(g)
+	if err != nil {
+		return "", err
+	}
+	return cleanDefault(conf)
+}
+
+func cleanDefault(conf hdfs.Conf) (string, error) {
+	clean, err := dfs.CleanDefault(conf.Value("fs.defaultFS"))
 	if err != nil {
 		return "", usagef("%v", err)
 	}
@@ -153,13 +174,21 @@ func defaultFS(g *streaming.Generic) (string, error) {
 func (t *tool) hadoopFS(ctx context.Context, program string, args []string) int {
 	g, args, err := parseGeneric(args)
 	s := fsshell.Shell{Program: program, Stdin: t.stdin, Stdout: t.stdout, Stderr: &client.VisibleWriter{To: t.stderr}, Location: time.Local}
+	var conf hdfs.Conf
+	var notes []string
 	if err == nil {
-		s.Default, err = defaultFS(g)
+		conf, notes, err = configuration(g)
+	}
+	if err == nil {
+		s.Default, err = cleanDefault(conf)
 	}
 	if err != nil {
 		return t.hadoopExit(program, err)
 	}
-	s.Files = files()
+	for _, note := range notes {
+		fmt.Fprintln(t.stderr, "warning:", errorText(errors.New(note)))
+	}
+	s.Files = fsshell.FileSystems(func() (hdfs.Conf, error) { return conf, nil })
 	code, err := s.Run(ctx, args)
 	if err != nil {
 		return t.hadoopExit(program, err)

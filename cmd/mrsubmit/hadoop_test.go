@@ -243,6 +243,47 @@ func TestHadoopDefaultFS(t *testing.T) {
 	}
 }
 
+// TestHadoopFSProperties: -D and -conf change what hadoop fs does, also with local files. A property that the file systems
+// do not read causes a warning.
+func TestHadoopFSProperties(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", "text\n")
+	site := func(name, property, value string) {
+		write(t, name, "<configuration><property><name>"+property+"</name><value>"+value+"</value><final>true</final></property></configuration>")
+	}
+	site("conf.xml", "dfs.umaskmode", "027")
+	site("site/core-site.xml", "fs.permissions.umask-mode", "007")
+	for _, c := range []struct {
+		args   string
+		code   int
+		file   string
+		mode   os.FileMode
+		stderr string
+	}{
+		{"fs -D fs.permissions.umask-mode=077 -put in a", 0, "a", 0o600, ""},
+		{"fs -Dfs.permissions.umask-mode=077 -mkdir -p d/e", 0, "d", os.ModeDir | 0o700, ""},
+		{"fs -Ddfs.umaskmode=077 -get in b", 0, "b", 0o600, ""},
+		{"fs -conf conf.xml -D x.y=077 -touchz c", 0, "c", 0o640, ""},
+		{"fs -D fs.permissions.umask-mode=${x} -D x=002 -conf conf.xml -touchz v", 0, "v", 0o664, ""},
+		{"--config site fs -conf conf.xml -touchz s", 0, "s", 0o660, "warning: property fs.permissions.umask-mode of -conf has no effect: it is final in core-site.xml\n"},
+		{"--config site fs -D fs.permissions.umask-mode=022 -touchz t", 0, "t", 0o644, ""},
+		{"fs -D fs.permissions.umask-mode=99 -put in e", 1, "", 0, `put: configuration of Hadoop: fs.permissions.umask-mode: umask "99"`},
+		{"fs -D dfs.client.socket-timeout=1 -D dfs.nameservices=n -D mapreduce.job.name=n -D dfs.umaskmode=022 -touchz w", 0, "w", 0o644,
+			"warning: property dfs.client.socket-timeout has no effect: Quern's file systems do not read it\n"},
+	} {
+		code, stdout, stderr := answered(t, nil, "hadoop", strings.Fields(c.args)...)
+		if code != c.code || stdout != "" || !strings.HasPrefix(stderr, c.stderr) || strings.Count(stderr, "\n") > 1 || c.stderr == "" && stderr != "" {
+			t.Errorf("%s: exit code %d, %q, %q", c.args, code, stdout, stderr)
+		}
+		if c.file == "" {
+			continue
+		}
+		if info, err := os.Stat(c.file); err != nil || info.Mode() != c.mode {
+			t.Errorf("%s: %v, %v", c.args, info, err)
+		}
+	}
+}
+
 // TestGetConf compares hdfs getconf with the answers of Hadoop 3.4.2's GetConf to the same files.
 func TestGetConf(t *testing.T) {
 	dir := t.TempDir()
@@ -272,6 +313,8 @@ func TestGetConf(t *testing.T) {
 		{"none", "-confKey fs.defaultFS", 0, "file:///\n", ""},
 		{"one", "-confKey dfs.replication", 0, "3\n", ""},
 		{"one", "-D q=r -confKey q", 0, "r\n", ""},
+		{"one", "-D c.d=z -confKey a.b", 0, "xz\n", ""},
+		{"one", "-fs hdfs://nn2 -nnRpcAddresses", 0, "nn2:8020\n", ""},
 		{"one", "-confKey nosuch", 255, "", "Configuration nosuch is missing."},
 		{"one", "-confKey e", 255, "", "Configuration e is missing."},
 		{"one", "-confKey", 255, "", "usage: -confKey [key]\n"},

@@ -17,7 +17,7 @@ func (t *tool) getConf(args []string) error {
 	if err != nil {
 		return err
 	}
-	conf, err := hdfs.Environment()
+	conf, _, err := configuration(g)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ var hadoopDefaults = map[string]string{
 
 // confKey prints a property. One that Hadoop may have by default, with a value that is not known here, is an error.
 func (t *tool) confKey(g *streaming.Generic, conf hdfs.Conf, key string) error {
-	value := cmp.Or(g.Property(key), conf.Value(key), hadoopDefaults[key])
+	value := cmp.Or(conf.Value(key), g.Property(key), hadoopDefaults[key]) // Property knows old names
 	if value == "" {
 		return t.minusOne(fmt.Sprintf("Configuration %s is missing. Quern reads core-site.xml and hdfs-site.xml, and knows few of Hadoop's defaults.", key))
 	}

@@ -1,7 +1,6 @@
 package hdfs
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -131,6 +130,9 @@ func (f *FS) TrashInterval(name string) (time.Duration, error) {
 	if err := c.call("getServerDefaults", message("GetServerDefaultsRequest"), resp); err != nil {
 		return 0, failure("trash of", name, err)
 	}
-	minutes := cmp.Or(int64(field(part(resp, "serverDefaults"), "trashInterval").Uint()), max(0, c.conf.size("fs.trash.interval")))
-	return time.Duration(minutes) * time.Minute, nil
+	if minutes := field(part(resp, "serverDefaults"), "trashInterval").Uint(); minutes != 0 {
+		return time.Duration(minutes) * time.Minute, nil
+	}
+	kept, err := c.conf.TrashInterval()
+	return kept, failure("trash of", name, err)
 }

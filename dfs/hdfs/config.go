@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/internal/hadoopconf"
@@ -20,39 +24,71 @@ type Conf map[string]string
 
 // ReadConf reads the configuration files in a directory. Each of them may be missing.
 func ReadConf(dir string) (Conf, error) {
-	var files hadoopconf.Files
+	files, err := readSites(dir)
+	return confOf(files), err
+}
+
+func readSites(dir string) (files hadoopconf.Files, err error) {
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
 		all, err := hadoopconf.Read(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("configuration of Hadoop: %w", err)
+			return hadoopconf.Files{}, fmt.Errorf("configuration of Hadoop: %w", err)
 		}
 		files.Add(name, all)
 	}
+	return files, nil
+}
+
+func confOf(files hadoopconf.Files) Conf {
 	conf := make(Conf)
 	for name, value := range files.Values {
 		conf[name] = strings.TrimSpace(value)
 	}
-	return conf, nil
+	return conf
 }
 
 // Environment reads the configuration in HADOOP_CONF_DIR, else in HADOOP_HOME.
 func Environment() (Conf, error) {
-	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("HADOOP_CONF_DIR: %w", err)
-		}
-		return ReadConf(dir)
-	}
-	if home := os.Getenv("HADOOP_HOME"); home != "" {
-		return ReadConf(filepath.Join(home, "etc", "hadoop"))
-	}
-	return Conf{}, nil
+	conf, _, err := Overlaid(nil, nil)
+	return conf, err
 }
 
-// DefaultFS returns fs.defaultFS of Hadoop's configuration; empty: it is not set.
-func DefaultFS() (string, error) {
-	conf, err := Environment()
-	return conf.get("fs.defaultFS"), err
+// Overlaid reads the configuration of Environment, and lays other properties over it: those of option -conf, which leave
+// final ones as they are, then those that are set, as by -D. A note names each property of -conf without effect.
+func Overlaid(more, set map[string]string) (conf Conf, notes []string, err error) {
+	var files hadoopconf.Files
+	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, nil, fmt.Errorf("HADOOP_CONF_DIR: %w", err)
+		}
+		files, err = readSites(dir)
+	} else if home := os.Getenv("HADOOP_HOME"); home != "" {
+		files, err = readSites(filepath.Join(home, "etc", "hadoop"))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		notes = append(notes, files.Add("-conf", []hadoopconf.Property{{Name: name, Value: more[name]}})...)
+	}
+	conf = confOf(files)
+	for name, value := range set {
+		conf[name] = strings.TrimSpace(value)
+	}
+	return conf, notes, nil
+}
+
+// Reads reports whether this package reads a property, or finds out by itself what the property says.
+func Reads(name string) bool {
+	return slices.ContainsFunc([]string{
+		"fs.defaultFS", "dfs.ha.namenodes.*", "dfs.namenode.rpc-address.*", "dfs.replication", "dfs.blocksize", umaskProperty,
+		trashProperty, "dfs.client.use.datanode.hostname", "dfs.client.local.interfaces", "hadoop.security.authentication",
+		principalProperty, principalProperty + ".*", "hadoop.security.token.service.use_ip", "hadoop.rpc.protection", dataProperty,
+		encryptProperty, "dfs.nameservices", "dfs.client.failover.proxy.provider.*",
+	}, func(known string) bool {
+		prefix, isPrefix := strings.CutSuffix(known, "*")
+		return name == known || isPrefix && strings.HasPrefix(name, prefix)
+	})
 }
 
 // get returns a property's value, with variables replaced.
@@ -143,14 +179,55 @@ func withPort(addr string) string {
 	return addr
 }
 
-// size returns a property in bytes, which may have the suffix k, m, g or t. It returns 0 if
-// the property is not set or invalid.
-func (c Conf) size(name string) int64 {
-	n, err := dfs.ParseSize(c.get(name))
-	if err != nil {
-		return 0
+// Properties that the local file system obeys too.
+const (
+	umaskProperty = "fs.permissions.umask-mode"
+	trashProperty = "fs.trash.interval"
+)
+
+// wrong reports the value of a property. Calls are not repeated because of it.
+func wrong(name string, err error) error {
+	return &permanentError{fmt.Errorf("configuration of Hadoop: %s: %w", name, err)}
+}
+
+// size returns a property in bytes, which may have the suffix k, m, g or t; 0: it is not set.
+func (c Conf) size(name string) (int64, error) {
+	text := c.get(name)
+	if text == "" {
+		return 0, nil
 	}
-	return n
+	n, err := dfs.ParseSize(text)
+	if err != nil {
+		return 0, wrong(name, err)
+	}
+	return n, nil
+}
+
+// Allowed returns the permission bits that the umask leaves to new entries; 0: there is no umask.
+func (c Conf) Allowed() (uint32, error) {
+	umask := c.get(umaskProperty)
+	if umask == "" {
+		return 0, nil
+	}
+	allowed, err := dfs.ParseUmask(umask)
+	if err != nil {
+		return 0, wrong(umaskProperty, err)
+	}
+	return allowed, nil
+}
+
+// TrashInterval returns how long removed files stay in the trash; 0: there is none.
+func (c Conf) TrashInterval() (time.Duration, error) {
+	text := c.get(trashProperty)
+	if text == "" {
+		return 0, nil
+	}
+	minutes, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(minutes) {
+		return 0, wrong(trashProperty, fmt.Errorf("%q: %w: want a number of minutes", text, fs.ErrInvalid))
+	}
+	const most = 1e8 // more than a Duration of 190 years does not fit
+	return time.Duration(max(0, min(minutes, most)) * float64(time.Minute)), nil
 }
 
 // localAddr returns the address to connect from, or nil for any. It uses the first entry of

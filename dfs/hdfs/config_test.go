@@ -2,12 +2,15 @@ package hdfs
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func conf(t *testing.T, core, site string) Conf {
@@ -69,9 +72,15 @@ func TestNameNodesOfAuthorities(t *testing.T) {
 func TestConf(t *testing.T) {
 	c := Conf{"a": "${b}", "b": "${a}", "n": "64M", "k": "4k", "bad": "x", "neg": "-1", "huge": "99999999999t", "on": "True"}
 	c.get("a") // must end
-	for name, want := range map[string]int64{"n": 64 << 20, "k": 4096, "bad": 0, "neg": 0, "huge": 0, "none": 0} {
-		if got := c.size(name); got != want {
-			t.Errorf("size %s is %d, want %d", name, got, want)
+	for name, want := range map[string]int64{"n": 64 << 20, "k": 4096, "bad": -1, "neg": -1, "huge": -1, "none": 0} {
+		if got, err := c.size(name); want < 0 && (err == nil || !strings.Contains(err.Error(), name)) || want >= 0 && (got != want || err != nil) {
+			t.Errorf("size %s is %d, %v, want %d", name, got, err, want)
+		}
+	}
+	for text, want := range map[string]time.Duration{"": 0, "0": 0, "1440": 24 * time.Hour, "0.5": 30 * time.Second, "-1": 0, "1e30": 1e8 * time.Minute, "x": -1, "NaN": -1, "1d": -1} {
+		got, err := Conf{"fs.trash.interval": text}.TrashInterval()
+		if want < 0 && (err == nil || !strings.Contains(err.Error(), "fs.trash.interval")) || want >= 0 && (got != want || err != nil) {
+			t.Errorf("trash interval %q is %v, %v, want %v", text, got, err, want)
 		}
 	}
 	if !c.flag("on") || c.flag("n") {
@@ -87,6 +96,50 @@ func TestConf(t *testing.T) {
 	t.Setenv("HADOOP_CONF_DIR", filepath.Join(dir, "none"))
 	if _, err := FromEnvironment().Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "HADOOP_CONF_DIR") {
 		t.Errorf("a missing HADOOP_CONF_DIR: %v", err)
+	}
+}
+
+// TestOverlaid: -conf wins over the files of the environment, except over final properties, and -D over all.
+func TestOverlaid(t *testing.T) {
+	conf(t, `
+		plain=site
+		!final=site
+		!set=site
+		variable=${given}`, "")
+	got, notes, err := Overlaid(map[string]string{"plain": " more\n", "final": "more", "given": "more"}, map[string]string{"given": "set ", "set": "set"})
+	want := Conf{"plain": "more", "final": "site", "set": "set", "variable": "${given}", "given": "set"}
+	if err != nil || !maps.Equal(got, want) || got.Value("variable") != "set" {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	if want := []string{"property final of -conf has no effect: it is final in core-site.xml"}; !slices.Equal(notes, want) {
+		t.Errorf("notes %q, want %q", notes, want)
+	}
+}
+
+// TestReads: every property in the code of this package counts as read.
+func TestReads(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, property := range regexp.MustCompile(`"((?:fs|dfs|hadoop)\.[a-z][\w.-]+)"`).FindAllStringSubmatch(string(text), -1) {
+			found++
+			if !Reads(strings.TrimSuffix(property[1], ".")) && !Reads(property[1]+"x") {
+				t.Errorf("%s: %s is not read", name, property[1])
+			}
+		}
+	}
+	if found < 15 || Reads("dfs.client.socket-timeout") || Reads("dfs.replication.max") {
+		t.Errorf("%d properties", found)
 	}
 }
 

@@ -82,11 +82,14 @@ func New(o Options) *FS {
 }
 
 // FromEnvironment makes an FS with the configuration in HADOOP_CONF_DIR, else in
-// HADOOP_HOME, else an empty one. The first use reads it, so errors in it do not affect
+// HADOOP_HOME, else an empty one.
+func FromEnvironment() *FS { return Configured(Environment) }
+
+// Configured makes an FS with the configuration that conf reads. The first use calls it, so errors in it do not affect
 // processes without HDFS.
-func FromEnvironment() *FS {
+func Configured(conf func() (Conf, error)) *FS {
 	f := New(Options{})
-	f.conf = sync.OnceValues(Environment)
+	f.conf = sync.OnceValues(conf)
 	return f
 }
 
@@ -312,16 +315,11 @@ func (f creating) MkdirAll(name string) error             { return f.mkdirAll(na
 // allowed returns the permission bits that new entries may have: of the settings, or by the umask in the
 // configuration, which is 022 by default.
 func (c *cluster) allowed(settings dfs.Creation) (uint32, error) {
-	const property = "fs.permissions.umask-mode"
-	umask := c.conf.get(property)
-	if settings.Allowed != 0 || umask == "" {
-		return cmp.Or(settings.Allowed, 0o755), nil
+	if settings.Allowed != 0 {
+		return settings.Allowed, nil
 	}
-	allowed, err := dfs.ParseUmask(umask)
-	if err != nil {
-		err = &permanentError{fmt.Errorf("configuration of Hadoop: %s: %w", property, err)}
-	}
-	return allowed, err
+	allowed, err := c.conf.Allowed()
+	return cmp.Or(allowed, 0o755), err
 }
 
 // makeDir calls the NameNode's mkdirs, which accepts an existing directory.

@@ -70,8 +70,16 @@ func (w *writer) create(conn *pooledConn, earlier retryState) error {
 	if err != nil {
 		return err
 	}
-	w.blockSize = cmp.Or(w.settings.BlockSize, w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
-	replication := cmp.Or(w.settings.Replication, w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
+	blockSize, err := w.cluster.conf.size("dfs.blocksize")
+	if err != nil {
+		return err
+	}
+	copies, err := w.cluster.conf.size("dfs.replication")
+	if err != nil {
+		return err
+	}
+	w.blockSize = cmp.Or(w.settings.BlockSize, blockSize, defaults.BlockSize)
+	replication := cmp.Or(w.settings.Replication, copies, int64(defaults.Replication))
 	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
 		"createFlag", uint32(1|flagReplicate), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")

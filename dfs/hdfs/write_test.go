@@ -189,4 +189,10 @@ func TestCreating(t *testing.T) {
 	if _, err := f.Create("hdfs://nn/f"); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "umask-mode") {
 		t.Errorf("a umask that is none: %v", err)
 	}
+	for _, name := range []string{"dfs.blocksize", "dfs.replication"} {
+		f, _ := newFakeHDFS(t, &fakeHDFS{}, Conf{name: "many"})
+		if _, err := f.Create("hdfs://nn/f"); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s that is no number: %v", name, err)
+		}
+	}
 }

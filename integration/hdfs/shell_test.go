@@ -18,12 +18,23 @@ import (
 // shellOver returns a function that runs mrsubmit fs over a cluster.
 func shellOver(t *testing.T, c *minicluster.Cluster) shelltable.Exec {
 	t.Helper()
+	return answersAs(t, c, "mrsubmit")
+}
+
+// answersAs returns a function that runs the command fs of mrsubmit under a name over a cluster.
+func answersAs(t *testing.T, c *minicluster.Cluster, name string) shelltable.Exec {
+	t.Helper()
 	dir := t.TempDir()
 	if err := processes.Build(dir, "cmd/mrsubmit"); err != nil {
 		t.Fatal(err)
 	}
+	if name != "mrsubmit" {
+		if err := os.Symlink("mrsubmit", filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return func(args []string, stdin string) (string, string, int) {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "mrsubmit"), append([]string{"fs", "-fs", c.URL()}, args...)...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, name), append([]string{"fs", "-fs", c.URL()}, args...)...)
 		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+c.Conf(), "HADOOP_USER_NAME="+minicluster.Superuser, "TZ=UTC")
 		var stdout, stderr bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
@@ -40,6 +51,32 @@ func TestShellOfHadoop(t *testing.T) {
 	c := startOwn(t, func(cfg *minicluster.Config) { cfg.Racks = []string{"/a", "/b"} })
 	if n := shelltable.Run(t, "testdata/shell.txt", "../..", c.URL(), shellOver(t, c)); n < 80 {
 		t.Errorf("%d commands: the table is cut short", n)
+	}
+}
+
+// TestPropertiesOfCommands: properties of -D hold over those of the configuration.
+func TestPropertiesOfCommands(t *testing.T) {
+	c := cluster(t)
+	f := client(t, c)
+	run := answersAs(t, c, "hadoop")
+	dir := newDir(t, c, f)
+	for _, args := range []string{
+		"-D dfs.replication=1 -D dfs.blocksize=2m -D fs.permissions.umask-mode=077 -put - " + dir + "/a",
+		"-D fs.permissions.umask-mode=027 -mkdir " + dir + "/d",
+	} {
+		if stdout, stderr, code := run(strings.Fields(args), "text\n"); code != 0 || stdout+stderr != "" {
+			t.Fatalf("%s: exit code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+	if a, err := f.Attributes(dir + "/a"); err != nil || a.Replicas != 1 || a.BlockSize != 2*blockSize || a.Mode != 0o600 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if d, err := f.Attributes(dir + "/d"); err != nil || d.Mode != 0o750 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	args := []string{"-D", "fs.trash.interval=60", "-rm", dir + "/a"}
+	if stdout, stderr, code := run(args, ""); code != 0 || stdout != "" || !strings.HasPrefix(stderr, "rm: Moved: ") {
+		t.Errorf("%s: exit code %d, %q, %q", args, code, stdout, stderr)
 	}
 }
 

@@ -58,6 +58,11 @@ func (g *Generic) FS() string { return g.fs }
 // JobTracker returns the value of -jt.
 func (g *Generic) JobTracker() string { return g.p.jt }
 
+// Given returns the properties of -conf and those of -D, by their current names, with their variables.
+func (g *Generic) Given() (more, set map[string]string) {
+	return g.p.configured.Values, g.p.overriding()
+}
+
 // Property returns a property of -D or -conf, without blanks around it; empty: it is not set.
 func (g *Generic) Property(name string) string {
 	given := g.p.given()
@@ -103,10 +108,17 @@ func (p *parser) configuration(name string) error {
 func (p *parser) given() map[string]string {
 	given := make(map[string]string)
 	maps.Copy(given, p.configured.Values)
-	for name, value := range p.Job.Properties {
-		given[property.CurrentName(name)] = value
-	}
+	maps.Copy(given, p.overriding())
 	return given
+}
+
+// overriding returns the properties of -D by their current names.
+func (p *parser) overriding() map[string]string {
+	set := make(map[string]string)
+	for name, value := range p.Job.Properties {
+		set[property.CurrentName(name)] = value
+	}
+	return set
 }
 
 // resolve adds the properties of -conf that -D has not set, and replaces variables.
