@@ -119,6 +119,12 @@ func (f *FS) Home(name string) (string, error) {
 	return "hdfs://" + c.authority + "/user/" + dfs.ShortName(c.options.User), nil
 }
 
+// Trash returns the directory in the file system of a name in which removed files are kept.
+func (f *FS) Trash(name string) (string, error) {
+	home, err := f.Home(name)
+	return dfs.Join(home, ".Trash"), err
+}
+
 // TrashInterval returns how long the file system of a name keeps removed files in a trash: the NameNode's configuration
 // says so, or the client's. 0: it has no trash.
 func (f *FS) TrashInterval(name string) (time.Duration, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// rm removes files, and with -r directories. Where the servers keep a trash, it moves them there.
+// rm removes files, and with -r directories. Where there is a trash, it moves them there.
 func (r *call) rm(args []string) error {
 	trees := r.flag["r"] || r.flag["R"]
 	for _, arg := range args {
@@ -66,10 +66,12 @@ func (r *call) remove(p place) error {
 type trashed interface {
 	// TrashInterval returns how long removed files are kept; 0: not at all.
 	TrashInterval(name string) (time.Duration, error)
-	homely
+
+	// Trash returns the directory of removed files: HOME/.Trash.
+	Trash(name string) (string, error)
 }
 
-// moveToTrash moves a path to HOME/.Trash/Current, below which it keeps its own path.
+// moveToTrash moves a path to Current in the trash, below which it keeps its own path.
 func (r *call) moveToTrash(p place) (moved bool, err error) {
 	files, ok := p.files.(trashed)
 	if !ok {
@@ -79,11 +81,10 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 	if err != nil || kept == 0 {
 		return false, err
 	}
-	home, err := files.Home(p.url)
+	top, err := files.Trash(p.url)
 	if err != nil {
 		return false, err
 	}
-	top := dfs.Join(home, ".Trash")
 	switch {
 	case p.url == top || strings.HasPrefix(p.url, top+"/"):
 		return false, nil // it is in the trash already
@@ -131,11 +132,11 @@ func (r *call) expunge(args []string) error {
 	if err != nil || kept == 0 {
 		return err
 	}
-	home, err := files.Home(root.url)
+	name, err := files.Trash(root.url)
 	if err != nil {
 		return err
 	}
-	trash, err := r.at("", dfs.Join(home, ".Trash"))
+	trash, err := r.at("", name)
 	if err != nil || trash.Attributes == nil {
 		return err
 	}
