@@ -1,6 +1,7 @@
 package fsshell
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -115,12 +116,22 @@ func (r *call) mv(args []string) error {
 		if to.Attributes != nil {
 			return &pathError{to.text, exists}
 		}
-		if from.Dir {
-			return from.files.RenameDir(from.url, to.url)
-		}
-		return from.files.RenameFile(from.url, to.url)
+		return r.rename(from, to.url)
 	}}
 	return t.run(r.expandAll(args[:len(args)-1]), to)
+}
+
+// rename renames a path within its file system, which may have several mounts.
+func (r *call) rename(p place, to string) error {
+	if local, ok := p.files.(interface {
+		Move(ctx context.Context, from, to string) error
+	}); ok {
+		return local.Move(r.ctx, p.url, to)
+	}
+	if p.Dir {
+		return p.files.RenameDir(p.url, to)
+	}
+	return p.files.RenameFile(p.url, to)
 }
 
 // run checks the target as Hadoop does, and transfers each source.

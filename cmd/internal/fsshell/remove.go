@@ -96,13 +96,9 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 	if err := dfs.Private(p.files).MkdirAll(dfs.Dir(to)); err != nil {
 		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
 	}
-	rename := p.files.RenameFile
-	if p.Dir {
-		rename = p.files.RenameDir
-	}
-	if err = rename(p.url, to); errors.Is(err, fs.ErrExist) {
+	if err = r.rename(p, to); errors.Is(err, fs.ErrExist) {
 		to = fmt.Sprintf("%s%d", to, time.Now().UnixMilli())
-		err = rename(p.url, to)
+		err = r.rename(p, to)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)

@@ -2,6 +2,7 @@ package fsshell
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/dfstest"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/dfs/local"
 )
@@ -105,5 +107,29 @@ func TestLocalTrash(t *testing.T) {
 	}
 	if _, code := run("-expunge -immediate"); code != 0 || fileTree(t, home) != "" {
 		t.Errorf("after -expunge -immediate: %q", fileTree(t, home))
+	}
+}
+
+// TestOtherMount: -mv and -rm move local files to another mount, as -mv of Hadoop copies them there.
+func TestOtherMount(t *testing.T) {
+	here := t.TempDir()
+	there := dfstest.OtherMount(t, here)
+	t.Chdir(here)
+	run := withTrash(t, filepath.Join(there, "home"), "60")
+	for name, text := range map[string]string{"d/sub/a": "1", "d/b": "2", "c": "3"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range []string{"-mv d c " + there, "-mv " + there + "/c .", "-rm c"} {
+		if stderr, code := run(args); code != 0 || strings.HasPrefix(args, "-mv") && stderr != "" {
+			t.Errorf("%s: exit code %d, %q", args, code, stderr)
+		}
+	}
+	if got, want := fileTree(t, there), "/d/b=2\n/d/sub/a=1\n/home/.Trash/Current"+here+"/c=3\n"; got != want {
+		t.Errorf("there is %q, want %q", got, want)
+	}
+	if got := fileTree(t, here); got != "" {
+		t.Errorf("here is %q", got)
 	}
 }
