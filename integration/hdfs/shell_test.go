@@ -97,6 +97,18 @@ func TestTrash(t *testing.T) {
 	if list, err := f.List(trash); err != nil || len(list) != 2 || string(read(t, f, trash+"/a")) != "1" || string(read(t, f, list[1].Name)) != "2" {
 		t.Errorf("the trash has %v, %v", list, err)
 	}
+	write(t, f, c.URL()+"/b", nil)
+	for _, name := range []string{"/b", "/b/x", "/b/y/x"} { // the trash has a file in place of a directory
+		if err := f.MkdirAll(dfs.Dir(c.URL() + name)); err != nil {
+			t.Fatal(err)
+		}
+		if name != "/b" {
+			write(t, f, c.URL()+name, nil)
+		}
+		if stdout, stderr, code := run([]string{"-rm", name}, ""); code != 0 || stdout != "" || !strings.Contains(stderr, "Moved: '"+c.URL()+name) {
+			t.Errorf("-rm %s: exit code %d, %q, %q", name, code, stdout, stderr)
+		}
+	}
 	for command, want := range map[string]string{
 		"-rm -r -skipTrash /user/nobody": "rm: `/user/nobody': No such file or directory\n",
 		"-rm -r /user":                   "rm: Cannot move \"" + c.URL() + "/user\" to the trash, as it contains the trash. Consider using -skipTrash option\n",

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -92,19 +94,41 @@ func (r *call) moveToTrash(p place) (moved bool, err error) {
 		return false, worded("Cannot move \"%s\" to the trash, as it contains the trash. Consider using -skipTrash option", qualified(p.url))
 	}
 	_, path := cut(p.url)
-	to := dfs.Join(top, "Current", strings.TrimPrefix(path, "/"))
-	if err := dfs.Private(p.files).MkdirAll(dfs.Dir(to)); err != nil {
-		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
-	}
-	if err = r.rename(p, to); errors.Is(err, fs.ErrExist) {
-		to = fmt.Sprintf("%s%d", to, time.Now().UnixMilli())
-		err = r.rename(p, to)
+	to, err := r.inTrash(p, dfs.Join(top, "Current"), path)
+	if err == nil {
+		name := to
+		for err = r.rename(p, to); errors.Is(err, fs.ErrExist); err = r.rename(p, to) {
+			to = stamped(name)
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w. Consider using -skipTrash option", err)
 	}
 	r.warn(fmt.Sprintf("Moved: '%s' to trash at: %s", qualified(p.url), qualified(to)))
 	return true, nil
+}
+
+// stamped is the name of what has the same name as something in the trash.
+func stamped(name string) string { return name + strconv.FormatInt(time.Now().UnixMilli(), 10) }
+
+// inTrash returns the name for a path in the trash, and makes the directories above it. One of them can be a file that was
+// removed earlier: then a directory gets another name, as in Hadoop.
+func (r *call) inTrash(p place, current, path string) (string, error) {
+	to := dfs.Join(current, strings.TrimPrefix(path, "/"))
+	for dir := dfs.Dir(to); ; {
+		err := dfs.Private(p.files).MkdirAll(dir)
+		if err == nil || !errors.Is(err, syscall.ENOTDIR) {
+			return dfs.Join(dir, dfs.Base(to)), err
+		}
+		file, statErr := r.at("", dir)
+		for statErr == nil && file.Attributes == nil {
+			file, statErr = r.at("", dfs.Dir(file.url))
+		}
+		if statErr != nil || file.Dir || !strings.HasPrefix(file.url, current+"/") {
+			return "", errors.Join(err, statErr)
+		}
+		dir = stamped(file.url) + strings.TrimPrefix(dir, file.url)
+	}
 }
 
 // checkpointForm is the form of the names of checkpoints, which -N can follow.

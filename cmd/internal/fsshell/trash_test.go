@@ -105,6 +105,18 @@ func TestLocalTrash(t *testing.T) {
 	if all, err := os.ReadDir(filepath.Join(home, ".Trash")); err != nil || len(all) != 1 || all[0].Name() == "Current" {
 		t.Errorf("after -expunge: %v, %v", all, err)
 	}
+	for _, name := range []string{"f", "f/x", "f/g/x", "f/g/x"} { // a file, then others below a directory of its name
+		if err := os.RemoveAll("f"); err != nil {
+			t.Fatal(err)
+		}
+		write(name, name)
+		if stderr, code := run("-rm " + name); code != 0 || !strings.HasPrefix(stderr, "rm: Moved: ") {
+			t.Errorf("-rm %s: exit code %d, %q", name, code, stderr)
+		}
+	}
+	if got := fileTree(t, current+top); !strings.HasPrefix(got, "/f=f\n/fTIME/") || strings.Count(got, "=f/g/x\n") != 2 || strings.Count(got, "=f/x\n") != 1 {
+		t.Errorf("the trash has %q", got)
+	}
 	if _, code := run("-expunge -immediate"); code != 0 || fileTree(t, home) != "" {
 		t.Errorf("after -expunge -immediate: %q", fileTree(t, home))
 	}
