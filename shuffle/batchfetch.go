@@ -80,7 +80,7 @@ func explainBatch(ctx context.Context, base string, err error) error {
 	if _, ok := errors.AsType[*UnreadableError](err); ok {
 		return err
 	}
-	return &UnreadableError{Segment: wire.Segment{Map: -1, URL: base}, Err: err}
+	return notReadable(wire.Segment{Map: -1, URL: base}, err)
 }
 
 // answers keeps the memory of the last answers.

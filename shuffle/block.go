@@ -142,7 +142,7 @@ func (r *blockReader) explain(err error) error {
 	case errors.Is(err, ErrRecordTooLarge):
 		return err
 	}
-	return &UnreadableError{Segment: r.seg, Err: err}
+	return notReadable(r.seg, err)
 }
 
 // read reads the block at r.at, together with the header after it.
@@ -302,7 +302,7 @@ func (f *fileInput) close() error {
 func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
 	f, err := OpenFile(s.File)
 	if err != nil {
-		return nil, &UnreadableError{Segment: s, Err: err}
+		return nil, notReadable(s, err)
 	}
 	if s.Offset < 0 || s.Length < 0 {
 		f.Close()

@@ -101,6 +101,7 @@ package shuffle
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -153,7 +154,8 @@ func (e *CorruptError) Error() string {
 }
 
 // UnreadableError reports a segment that cannot be read: its file is missing, or the disk
-// or network fails. A missing file, here or on the server, matches fs.ErrNotExist.
+// or network fails. A missing file, here or on the server, matches fs.ErrNotExist. If this
+// machine is [Exhausted], the error is another one, since the segment may be good.
 type UnreadableError struct {
 	Segment wire.Segment
 	Err     error
@@ -164,6 +166,20 @@ func (e *UnreadableError) Error() string {
 }
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// notReadable returns the error of a segment that cannot be read.
+func notReadable(s wire.Segment, err error) error {
+	if Exhausted(err) {
+		return fmt.Errorf("read %s: %w; this process needs more open files (ulimit -n), or its machine more of them or more memory", describe(s), err)
+	}
+	return &UnreadableError{Segment: s, Err: err}
+}
+
+// Exhausted reports whether the cause of an error is neither a file nor another machine: this process or machine has no
+// file descriptor left, or no memory.
+func Exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
 
 // describe names a segment with its location.
 func describe(s wire.Segment) string {

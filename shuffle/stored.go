@@ -79,7 +79,7 @@ func NewReader(ctx context.Context, r Range) (*Reader, error) {
 		return nil, damage.in(seg)
 	}
 	if err != nil {
-		return nil, &UnreadableError{Segment: seg, Err: err}
+		return nil, notReadable(seg, err)
 	}
 	in := slices.DeleteFunc(index.Partitions, func(p Partition) bool { return p.Offset < r.From || p.Offset >= r.To })
 	if len(in) > 0 {
