@@ -215,8 +215,11 @@ func (s *batchSender) partitions(b *Batch, index *Index, f io.ReaderAt) (full bo
 	return false, s.blocks(f)
 }
 
-// refuse writes an error instead of a map output.
+// refuse writes an error instead of a map output. If this machine is exhausted, it ends a batch of local files.
 func (s *batchSender) refuse(err error) error {
+	if s.flush == nil && Exhausted(err) {
+		return notReadable(wire.Segment{Map: -1}, err)
+	}
 	state := byte(batchUnreadable)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
 		state = batchCorrupt

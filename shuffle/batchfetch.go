@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/quernmr/quern/wire"
@@ -117,8 +116,7 @@ func (r *batchReader) write(x BatchOptions) (Gathered, error) {
 		if w == nil {
 			var err error
 			if w, err = createSegment(x.File, CreateFile); err != nil {
-				// Do not wrap it: a missing local directory must not look like a lost map output.
-				return Gathered{}, fmt.Errorf("write a batch: %v", err)
+				return Gathered{}, writeError("write a batch", err)
 			}
 			defer w.abort()
 			w.temporary = true // the digests are known

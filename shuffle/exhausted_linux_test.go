@@ -31,10 +31,13 @@ func TestExhausted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, failed := openFile(t.Context(), segment)
+	_, failedBatch := ReadBatch(&Batch{Partitions: []int{0}, Outputs: []BatchOutput{{}}}, BatchOptions{File: file + "-batch"},
+		func(wire.JobID, int, int) (string, error) { return file, nil })
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
 	checkExhausted(t, "a file", failed)
+	checkExhausted(t, "a batch of files", failedBatch)
 	r, err := openFile(t.Context(), segment)
 	if err != nil {
 		t.Fatal(err)

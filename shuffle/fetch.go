@@ -55,8 +55,7 @@ func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, err
 	}
 	w, err := createSegment(file, CreateFile)
 	if err != nil {
-		// Do not wrap it: a missing local directory must not look like a lost map output.
-		return Fetched{}, fmt.Errorf("fetch %s: %v", from, err)
+		return Fetched{}, writeError("fetch "+from, err)
 	}
 	defer w.abort()
 	if err := copyBlocks(w, r); err != nil {
@@ -72,6 +71,14 @@ func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, err
 		return Fetched{}, fmt.Errorf("fetch %s: %w", from, err)
 	}
 	return got, nil
+}
+
+// writeError is the error of a local file. It hides a missing directory, which must not look like a lost map output.
+func writeError(doing string, err error) error {
+	if Exhausted(err) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %v", doing, err)
 }
 
 // copyBlocks appends all blocks of r.

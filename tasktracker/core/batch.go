@@ -391,7 +391,7 @@ func (c *Core) queueRest(f *fetch, ev *BatchDone, failed string) {
 				c.requeue(j, int(m))
 			}
 		}
-	case ev.DiskFailed:
+	case ev.DiskFailed, ev.Exhausted:
 		c.wait(aside{j, f.queue.host.addr, rest, c.now + c.cfg.RetryBase})
 	default:
 		c.requeueAll(j, rest)

@@ -28,12 +28,13 @@ func endOf(c *Core, id int, failed string) Event {
 
 // batchDone is the verb "batch": it ends a batch. Without further arguments, each home gets a run with all outputs.
 //
-//	batch f=1 ended=2 error=text stalled disk-failed fails=1/0 corrupt missing large=1/0
+//	batch f=1 ended=2 error=text stalled disk-failed exhausted fails=1/0 corrupt missing large=1/0
 //
 // fails and large name the place of an output in the batch, and a partition.
 func (s *scenario) batchDone(a args) Event {
 	f := s.core.fetches[a.int("f", 1)]
-	ev := BatchDone{Fetch: a.int("f", 1), Error: a.text("error"), Stalled: a.d.HasArg("stalled"), DiskFailed: a.d.HasArg("disk-failed")}
+	ev := BatchDone{Fetch: a.int("f", 1), Error: a.text("error"), Stalled: a.d.HasArg("stalled"), DiskFailed: a.d.HasArg("disk-failed"),
+		Exhausted: a.d.HasArg("exhausted")}
 	if f == nil || f.batch == nil {
 		return ev
 	}
@@ -88,7 +89,8 @@ func (w *world) fetchEnds() {
 	ev := FetchDone{Fetch: id, Records: 1, Segment: wire.Segment{File: f.File, Length: 5}}
 	switch {
 	case w.percent(20):
-		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Missing: w.percent(20), Stalled: w.percent(20), DiskFailed: w.percent(20)}
+		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Missing: w.percent(20), Stalled: w.percent(20), DiskFailed: w.percent(20),
+			Exhausted: w.percent(20)}
 	default:
 		ev.Records = int64(rapid.IntRange(0, 3).Draw(w.t, "records"))
 		w.files[f.File] = true
@@ -101,7 +103,7 @@ func (w *world) batchEnds(b *FetchBatch) {
 	ev := BatchDone{Fetch: b.Fetch, Ended: len(b.Outputs)}
 	if w.percent(20) {
 		ev.Ended = rapid.IntRange(0, len(b.Outputs)).Draw(w.t, "ended")
-		ev.Error, ev.Stalled = "broken", w.percent(20)
+		ev.Error, ev.Stalled, ev.Exhausted = "broken", w.percent(20), w.percent(20)
 		if w.percent(20) {
 			ev.DiskFailed, ev.Ended = true, 0
 		}

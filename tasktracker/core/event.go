@@ -78,6 +78,7 @@ type (
 		Missing    bool   // the host has no such output
 		Stalled    bool   // the host sent nothing, or too little, for a long time
 		DiskFailed bool   // this tracker's own disk failed
+		Exhausted  bool   // this tracker has no file descriptor or memory left
 	}
 
 	// MergeDone answers a [Merge], once, even if it was cancelled. After an error the file
@@ -101,6 +102,7 @@ type (
 		Error      string      // why Ended is less than all; empty: the answer was full
 		Stalled    bool        // the peer made no progress for too long
 		DiskFailed bool        // this tracker could not write a file: of the batch, then Ended is 0; or one of Failed
+		Exhausted  bool        // this tracker has no file descriptor or memory left
 	}
 
 	// BatchRun is a run in a [BatchDone]: a partition of some outputs of the batch.

@@ -181,6 +181,7 @@ func (c *Core) releaseLookup(f *fetch) {
 
 // fetchFailed retries an output later, or reports it lost:
 //
+//   - This tracker is exhausted: retried.
 //   - It failed in place: reported at once.
 //   - This tracker's own disk failed: retried, as the output may be good.
 //   - It is missing, or was corrupt twice: reported. The network may have caused the
@@ -190,6 +191,8 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 	e := f.entry
 	e.fetch = nil
 	switch {
+	case ev.Exhausted:
+		c.retryLater(e, c.cfg.RetryBase)
 	case f.source != nil:
 		if ev.DiskFailed {
 			c.suspect(f.source.disk)

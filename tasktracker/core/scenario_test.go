@@ -141,7 +141,8 @@ func (s *scenario) event(a args) Event {
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),
-			Corrupt: a.d.HasArg("corrupt"), Missing: a.d.HasArg("missing"), Stalled: a.d.HasArg("stalled"), DiskFailed: a.d.HasArg("disk-failed")}
+			Corrupt: a.d.HasArg("corrupt"), Missing: a.d.HasArg("missing"), Stalled: a.d.HasArg("stalled"), DiskFailed: a.d.HasArg("disk-failed"),
+			Exhausted: a.d.HasArg("exhausted")}
 		if file != nil {
 			ev.Segment = wire.Segment{File: file.file, Length: int64(a.int("bytes", 10))}
 		}

@@ -29,7 +29,8 @@ const hotLeast = wire.MinHotBytes / 16
 
 func (g *Gather) fetchBatch(ctx context.Context, c core.FetchBatch) core.BatchDone {
 	if err := makeHome(c.File); err != nil {
-		return core.BatchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
+		exhausted := g.exhausted(err)
+		return core.BatchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: !exhausted, Exhausted: exhausted}
 	}
 	b := &shuffle.Batch{Job: c.Job, Partitions: c.Partitions}
 	for _, o := range c.Outputs {
@@ -50,8 +51,8 @@ func (g *Gather) fetchBatch(ctx context.Context, c core.FetchBatch) core.BatchDo
 	ev := core.BatchDone{Fetch: c.Fetch, Ended: got.Ended}
 	var failed core.FetchDone
 	if err != nil {
-		failed = fetchFailed(c.Fetch, err)
-		ev.Error, ev.Stalled, ev.DiskFailed = failed.Error, failed.Stalled, failed.DiskFailed
+		failed = g.fetchFailed(c.Fetch, err)
+		ev.Error, ev.Stalled, ev.DiskFailed, ev.Exhausted = failed.Error, failed.Stalled, failed.DiskFailed, failed.Exhausted
 	}
 	for i := range got.Runs {
 		r := &got.Runs[i]
@@ -84,7 +85,7 @@ func (g *Gather) fetchLarge(ctx context.Context, c core.FetchBatch, large []shuf
 		if last.Error == "" {
 			continue
 		}
-		ev.Stalled, ev.DiskFailed = ev.Stalled || last.Stalled, ev.DiskFailed || last.DiskFailed
+		ev.Stalled, ev.DiskFailed, ev.Exhausted = ev.Stalled || last.Stalled, ev.DiskFailed || last.DiskFailed, ev.Exhausted || last.Exhausted
 		ev.Failed = append(ev.Failed, core.BatchFailure{
 			BatchPair: core.BatchPair(p), Error: last.Error, Corrupt: last.Corrupt, Missing: last.Missing,
 		})

@@ -18,7 +18,8 @@
 //
 //	G1  Each fetch, batch and merge ends in one event, even if it was cancelled.
 //	G2  The event of a failure names its cause: a corrupt segment (Corrupt), a missing map
-//	    output (Missing), a stalled peer (Stalled), or a local disk (DiskFailed).
+//	    output (Missing), a stalled peer (Stalled), a local disk (DiskFailed), or the
+//	    machine's lack of file descriptors or memory (Exhausted).
 //	G3  A batch holds at most one answer in memory (shuffle.BatchBytes).
 //
 // # Concurrency
@@ -37,6 +38,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quernmr/quern/identity"
@@ -65,6 +67,7 @@ type Gather struct {
 	wait    sync.WaitGroup
 	lookups *wire.Queue[core.Fetch]
 	counts  *Counts
+	warned  atomic.Int64 // Unix time of the last warning of exhausted
 	mu      sync.Mutex
 	cancels map[workKey]context.CancelFunc
 
@@ -148,12 +151,12 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 // fetch fetches a partition of a map output of another tracker.
 func (g *Gather) fetch(ctx context.Context, c core.Fetch) core.FetchDone {
 	if err := makeHome(c.File); err != nil {
-		return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
+		return g.fetchFailed(c.Fetch, err)
 	}
 	url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
 	got, err := shuffle.Fetch(ctx, url, c.File, g.options(c.Job))
 	if err != nil {
-		return fetchFailed(c.Fetch, err)
+		return g.fetchFailed(c.Fetch, err)
 	}
 	g.logGathered(c, got.Segment.Length)
 	return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
@@ -189,21 +192,33 @@ func (g *Gather) Share(c core.Share) {
 	}
 }
 
+// exhausted reports whether this machine is [shuffle.Exhausted], and logs it once a minute.
+func (g *Gather) exhausted(err error) bool {
+	if !shuffle.Exhausted(err) {
+		return false
+	}
+	if last, now := g.warned.Load(), time.Now().Unix(); now-last >= 60 && g.warned.CompareAndSwap(last, now) {
+		g.cfg.Log.Warn("no file descriptor or memory is left: gathering map outputs waits", "error", err)
+	}
+	return true
+}
+
 // fetchFailed returns the event of a failed fetch, with its cause.
-func fetchFailed(id int, err error) core.FetchDone {
+func (g *Gather) fetchFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
 	_, unreadable := errors.AsType[*shuffle.UnreadableError](err)
+	exhausted := g.exhausted(err)
 	return core.FetchDone{
-		Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: unreadable && errors.Is(err, fs.ErrNotExist),
-		Stalled: errors.Is(err, shuffle.ErrStalled), DiskFailed: !corrupt && !unreadable && !errors.Is(err, context.Canceled),
+		Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: unreadable && errors.Is(err, fs.ErrNotExist), Exhausted: exhausted,
+		Stalled: errors.Is(err, shuffle.ErrStalled), DiskFailed: !corrupt && !unreadable && !exhausted && !errors.Is(err, context.Canceled),
 	}
 }
 
 // lookUpFailed returns the event of a failed look-up, with its cause.
-func lookUpFailed(id int, err error) core.FetchDone {
+func (g *Gather) lookUpFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
-	missing := errors.Is(err, fs.ErrNotExist)
-	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: missing, DiskFailed: !corrupt && !missing}
+	missing, exhausted := errors.Is(err, fs.ErrNotExist), g.exhausted(err)
+	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: missing, Exhausted: exhausted, DiskFailed: !corrupt && !missing && !exhausted}
 }
 
 // LookUps does look-ups in map outputs of this tracker, one after the other, until Stop. It
@@ -218,7 +233,7 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 	if g.indexFile != c.File {
 		index, err := shuffle.ReadIndex(c.File)
 		if err != nil {
-			return lookUpFailed(c.Fetch, err)
+			return g.lookUpFailed(c.Fetch, err)
 		}
 		g.indexFile, g.index = c.File, index
 	}
@@ -237,12 +252,12 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	g.start(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		if err := makeHome(c.File); err != nil {
-			return core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: true}
+			return core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: !g.exhausted(err)}
 		}
 		largest := shuffle.NewLargest(wire.MaxHotGroups, wire.MinHotBytes)
 		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: filepath.Dir(c.File), FanIn: len(c.Runs)}, &largest)
 		if err != nil {
-			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: ctx.Err() == nil}
+			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: ctx.Err() == nil && !g.exhausted(err)}
 			if corrupt, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 				ev.Corrupt, ev.DiskFailed = &corrupt.Segment, false
 			}
