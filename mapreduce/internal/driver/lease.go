@@ -28,8 +28,13 @@ const (
 	holderName  = "holder"
 )
 
-// errTaken is the error of a session that another driver has taken over.
-var errTaken = errors.New("this process did not renew it for " + deadAfter.String())
+// errTaken matches the error of a session that another driver has taken over, or that was removed.
+var errTaken = errors.New("session taken over or removed")
+
+type takenError string
+
+func (e takenError) Error() string      { return string(e) }
+func (takenError) Is(target error) bool { return target == errTaken }
 
 // hold makes the session's directory "running", which contains the name of this process. If another
 // driver has it, hold waits until that driver renews it, or has not renewed it for deadAfter. If that driver ends well
@@ -160,7 +165,7 @@ func (s *session) renew(ctx context.Context) {
 			if err == nil && holder == s.self {
 				_, _ = s.touch(dfs.Join(s.dir, runningName)) // if it fails, the next tick tries again
 			} else if err == nil || errors.Is(err, fs.ErrNotExist) {
-				s.lost(s.takenBy(holder))
+				s.lost(s.takenBy(s.dir, holder))
 				return
 			}
 		}
@@ -185,20 +190,24 @@ func (s *session) release() error {
 	return err
 }
 
-// check returns an error if another driver has taken over the session in a directory.
+// check returns errTaken if another driver has taken over the session in a directory, or the directory is missing.
 func (s *session) check(dir string) error {
 	holder, err := readFile(s.fs, dfs.Join(dir, runningName, holderName))
 	switch {
 	case err == nil && string(holder) == s.self:
 		return nil
 	case err == nil, errors.Is(err, fs.ErrNotExist): // the other one may have ended, or not have written its name
-		return s.takenBy(string(holder))
+		return s.takenBy(dir, string(holder))
 	}
 	return err
 }
 
-func (s *session) takenBy(holder string) error {
-	return fmt.Errorf("session %s was taken over by %s, because %w", s.name, processText(holder), errTaken)
+// takenBy returns the error of a session that this driver no longer has in a directory.
+func (s *session) takenBy(dir, holder string) error {
+	if _, err := s.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return takenError(fmt.Sprintf("session %s was removed, by hand or by another process that took it over: %s is missing", s.name, dir))
+	}
+	return takenError(fmt.Sprintf("session %s was taken over by %s, because this process did not renew it for %v", s.name, processText(holder), deadAfter))
 }
 
 // isDead reports whether the holder is a process of this machine that has ended.

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func held(t *testing.T, notices, fails bool) {
 	if err := second.Close(false); err != nil || len(c.left(t)) > 0 {
 		t.Errorf("the second driver closes with %v, left: %q", err, c.left(t))
 	}
-	if err := first.Close(fails); !notices && !isTaken(err) {
+	if err := first.Close(fails); !notices && (err == nil || !strings.HasPrefix(err.Error(), "session s was removed, by hand or by another process")) {
 		t.Errorf("without a session, the first driver closes with %v", err)
 	}
 }
@@ -111,7 +112,49 @@ func TestTakenAtEnd(t *testing.T) {
 			if holder, errRead := readFile(files, files.taken); string(holder) != "other" || errRead != nil {
 				t.Errorf("the session is held by %q, %v; end: %v", holder, errRead, err)
 			}
+			if name == "remove" && !errors.Is(err, errTaken) {
+				t.Errorf("end: %v", err)
+			}
 		})
+	}
+}
+
+// TestRemoved: a driver without its session's directory says that it was removed, whether it notices that before its end
+// or not.
+func TestRemoved(t *testing.T) {
+	for _, notices := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &fakeCluster{fs: mem.New(1 << 20)}
+			d := c.driver("s", "p")
+			loop(t, d, 1)
+			if err := c.fs.RemoveAll(d.session.dir); err != nil {
+				t.Fatal(err)
+			}
+			want := "session s was removed, by hand or by another process that took it over: " + d.session.dir + " is missing"
+			if notices {
+				<-time.After(2 * renewEvery)
+				if err := d.Err(); err == nil || err.Error() != want {
+					t.Errorf("%v, want %s", err, want)
+				}
+			}
+			if err := d.Close(true); notices && err != nil || !notices && (err == nil || err.Error() != want) {
+				t.Errorf("the driver closes with %v", err)
+			}
+		})
+	}
+}
+
+// TestNotRenamedBack: a driver that cannot give a session back to the one that has taken it over reports that.
+func TestNotRenamedBack(t *testing.T) {
+	files := &takenFS{FS: mem.New(1 << 20)}
+	c := &fakeCluster{fs: files}
+	d := c.driver("s", "p")
+	loop(t, d, 1)
+	d.session.leave()
+	files.taken, files.stuck = dfs.Join(d.session.dir, runningName, holderName), true
+	d.Fail(errors.New("the driver has failed already"))
+	if err := d.Close(false); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "remove session: session s was taken over by") {
+		t.Errorf("the driver closes with %v", err)
 	}
 }
 
@@ -119,6 +162,7 @@ func TestTakenAtEnd(t *testing.T) {
 type takenFS struct {
 	dfs.FS
 	taken string // file of the holder
+	stuck bool   // only the first rename succeeds
 }
 
 func (f *takenFS) RenameDir(from, to string) error {
@@ -126,6 +170,8 @@ func (f *takenFS) RenameDir(from, to string) error {
 		if err := errors.Join(f.Remove(name), writeFile(f.FS, name, []byte("other"))); err != nil {
 			return err
 		}
+	} else if f.stuck {
+		return fs.ErrPermission
 	}
 	return f.FS.RenameDir(from, to)
 }

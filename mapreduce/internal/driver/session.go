@@ -85,7 +85,10 @@ func (s *session) remove() error {
 			return err
 		}
 		if err := s.check(dir); err != nil { // taken over after the first check
-			return errors.Join(err, s.fs.RenameDir(dir, s.dir))
+			if back := s.fs.RenameDir(dir, s.dir); back != nil { // not errTaken, which Close may leave out
+				return fmt.Errorf("%v; rename its directory back: %w", err, back)
+			}
+			return err
 		}
 	}
 	return s.fs.RemoveAll(dir)
