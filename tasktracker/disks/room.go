@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -24,6 +25,9 @@ const (
 	probeBytes = 64 << 10
 	minFree    = 16 << 20
 )
+
+// exhaustedPause is the wait of a probe that had no file descriptor or memory.
+const exhaustedPause = time.Second
 
 // A disk is full if less than lowFree is free. The attempt that filled it has the largest files
 // of those with at least minFillerSize and their share: the free space when the attempt began
@@ -78,7 +82,22 @@ type filler struct {
 
 // Probe checks that a disk can be written and read. It claims a disk that could not be
 // claimed before. On a full disk it ends the attempt with the largest files, and checks again.
+// While the process has no file descriptors or memory, which says nothing of the disk, it waits.
 func (r *SpaceGuard) Probe(ctx context.Context, disk int, path string) error {
+	for {
+		err := r.probeOnce(ctx, disk, path)
+		if !shuffle.Exhausted(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(exhaustedPause):
+		}
+	}
+}
+
+func (r *SpaceGuard) probeOnce(ctx context.Context, disk int, path string) error {
 	err := r.Disks.claim(path) // it may have been bad at the start
 	if err == nil {
 		err = r.Disks.probe(path)
