@@ -58,7 +58,7 @@ func (c *compiled) textSink(t *runtime.Task, of classes) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	separator, showKey, showValue := []byte(c.plan.Properties[property.TextSeparator]), asText(of.key), asText(of.value)
+	separator, showKey, showValue := []byte(c.get(property.TextSeparator, "\t")), asText(of.key), asText(of.value)
 	if of.value == nullClass {
 		separator, showValue = nil, plain
 	}
