@@ -147,6 +147,19 @@ func TestHadoopProperties(t *testing.T) {
 	}
 }
 
+// TestTruths: true and false may be written in any case, as in Hadoop.
+func TestTruths(t *testing.T) {
+	c, err := compiledWith([]*Job{someJob("j")}, "mapred.output.compress= TRUE ", "mapreduce.map.output.compress=False")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"mapreduce.output.fileoutputformat.compress": "true", "mapreduce.map.output.compress": "false"} {
+		if got := c.plans[0].Properties[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestSessionNeedsSuccess: a step of a driver has _SUCCESS, which ends it.
 func TestSessionNeedsSuccess(t *testing.T) {
 	for value, refused := range map[string]bool{"true": false, "false": true} {

@@ -41,7 +41,7 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 	if len(args) == 0 {
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
-	ch := &child{role: role, command: command, task: t, anyExit: !c.truth("stream.non.zero.exit.is.failure", true)}
+	ch := &child{role: role, command: command, task: t, anyExit: !c.exitFails}
 	if c.input != nil {
 		ch.split = fmt.Sprintf("%s:%d+%d", hadoopURI(c.input.Path), c.input.Offset, c.input.Length) // as Hadoop logs it
 	}

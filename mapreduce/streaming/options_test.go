@@ -47,6 +47,9 @@ func TestRefused(t *testing.T) {
 		{"-jobconf stream.minRecWrittenToEnableSkip_=few -mapper cat", []string{`stream.minRecWrittenToEnableSkip_="few"`}},
 		{"-jobconf mapreduce.job.counters.counter.name.max=few -mapper cat", []string{`mapreduce.job.counters.counter.name.max="few"`}},
 		{"-jobconf stream.jobconf.truncate.limit=few -mapper cat", []string{`stream.jobconf.truncate.limit="few"`}},
+		{"-jobconf stream.non.zero.exit.is.failure=no -mapper cat", []string{`stream.non.zero.exit.is.failure="no"`, "true or false"}},
+		{"-jobconf stream.map.input.ignoreKey=1 -mapper cat", []string{`stream.map.input.ignoreKey="1"`, "true or false"}},
+		{"-mapper cat -inputreader StreamXmlRecordReader,begin=a,end=b,slowmatch=yes", []string{"slowmatch=yes must be true or false"}},
 		{"-mappr cat", []string{"-mappr", "-mapper"}},
 	} {
 		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(c.options)...), "/dir")

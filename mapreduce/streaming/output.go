@@ -25,7 +25,7 @@ func (c *compiled) outputSink(t *runtime.Task, of classes) (sink, error) {
 		}
 		open = func() (sink, error) { return c.sequenceSink(t, of) }
 	}
-	if !c.truth(lazyProperty, false) {
+	if !c.lazy {
 		return open()
 	}
 	var put sink

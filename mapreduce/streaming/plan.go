@@ -52,6 +52,9 @@ type compiled struct {
 	mapped            classes   // of map output, if there are reduces
 	declared          classes   // of the job's output
 	mapCut, reduceCut splitting // of lines that commands write
+	ignoreKey         bool      // a line that a mapper reads has no key
+	exitFails         bool      // an exit code other than 0 fails the attempt
+	lazy              bool      // a task without records writes no file
 	enough            int       // records that a mapper must have written so that it may leave input unread
 	lineMax           int       // bytes of a line that a command writes
 	sortMiB           int       // memory for map output
@@ -79,7 +82,7 @@ func (j *Job) compile(dir string) (*compiled, error) {
 	c.plan.Combine = j.Combiner != "" && !c.MapOnly
 	c.noteUnused()
 	c.forms = forms{c.form("stream.map.input"), c.form("stream.map.output"), c.form("stream.reduce.input"), c.form("stream.reduce.output")}
-	if err := cmp.Or(c.numbers(), c.classify(), c.check()); err != nil {
+	if err := cmp.Or(c.numbers(), c.truths(), c.classify(), c.check()); err != nil {
 		return nil, err
 	}
 	if c.plan.Inputs, err = j.inputs(dir); err != nil {
@@ -192,15 +195,36 @@ func (c *compiled) numbers() error {
 	return nil
 }
 
-// truth returns a property that is true or false.
-func (c *compiled) truth(name string, byDefault bool) bool {
-	switch strings.TrimSpace(c.plan.Properties[name]) {
-	case "true":
-		return true
-	case "false":
-		return false
+// truths resolves the properties that are true or false.
+func (c *compiled) truths() error {
+	for _, truth := range []struct {
+		name      string
+		byDefault bool
+		to        *bool
+	}{
+		{"stream.map.input.ignoreKey", c.InputFormat == "" || c.InputFormat == textInput, &c.ignoreKey},
+		{"stream.non.zero.exit.is.failure", true, &c.exitFails},
+		{lazyProperty, false, &c.lazy},
+	} {
+		var ok bool
+		if *truth.to, ok = parseTruth(c.plan.Properties[truth.name], truth.byDefault); !ok {
+			return fmt.Errorf("property %s=%q: must be true or false", truth.name, c.plan.Properties[truth.name])
+		}
 	}
-	return byDefault
+	return nil
+}
+
+// parseTruth parses true or false as Hadoop does, which takes the default for any other text.
+func parseTruth(text string, byDefault bool) (value, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	case "":
+		return byDefault, true
+	}
+	return false, false
 }
 
 // forms are the forms of what commands read and write.

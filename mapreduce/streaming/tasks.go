@@ -142,7 +142,7 @@ func (c *compiled) feedSplit(from source, written *atomic.Int64, to *input) erro
 
 // ignoresKey reports whether a line that a mapper reads has no key.
 func (c *compiled) ignoresKey() bool {
-	return c.forms.mapIn == textForm && c.truth("stream.map.input.ignoreKey", c.InputFormat == "" || c.InputFormat == textInput)
+	return c.forms.mapIn == textForm && c.ignoreKey
 }
 
 // runReduce is the reduce of every job.

@@ -44,7 +44,11 @@ func parseReader(text string) (*xmlRecords, error) {
 		name, value, _ := strings.Cut(setting, "=")
 		given[name] = value
 	}
-	x.Begin, x.End, x.SlowMatch = given["begin"], given["end"], given["slowmatch"] == "true"
+	x.Begin, x.End = given["begin"], given["end"]
+	var ok bool
+	if x.SlowMatch, ok = parseTruth(given["slowmatch"], false); !ok {
+		return nil, fmt.Errorf("-inputreader: slowmatch=%s must be true or false", given["slowmatch"])
+	}
 	if x.Begin == "" || x.End == "" {
 		return nil, fmt.Errorf("-inputreader %s: begin and end are required, as in %s,begin=<page>,end=</page>", text, xmlReader)
 	}

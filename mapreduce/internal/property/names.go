@@ -51,6 +51,9 @@ func (t Table) Normalize(given map[string]string) (normalized map[string]string,
 		current, value := CurrentName(name), given[name]
 		if p := t[current]; p != nil && p.kind != textProperty {
 			value = strings.TrimSpace(value) // as Hadoop does
+			if lower := strings.ToLower(value); lower == "true" || lower == "false" {
+				value = lower
+			}
 		}
 		if other, twice := givenName[current]; twice && normalized[current] != value {
 			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are two names of one property: %s", other, normalized[current], name, value, current)
