@@ -187,6 +187,7 @@ func (a *attempt) loadProgram() error {
 		return Fatal(fmt.Errorf("build job: code for %d jobs of %d", len(program.Jobs), len(a.sub.Plan.Jobs)))
 	}
 	a.job = &program.Jobs[a.cmd.Index]
+	a.task.copied = a.job.CopiesDirectories
 	if maps := len(a.job.Maps); maps != len(a.plan().Inputs) {
 		return Fatal(fmt.Errorf("build job: %d maps for %d inputs", maps, len(a.plan().Inputs)))
 	}

@@ -34,9 +34,10 @@ import (
 //
 // <version> is a hash of the names, sizes and modification times of the files, and of ArchiveMaxBytes. The setup's list of
 // side files has the same: if the archive changes, the job fails. An attempt compares them again before it completes a
-// copy. A directory on local disks is used in place. The version of a local archive also has its inode and the time of the
-// inode's last change, which programs cannot set: one that was replaced by another of the same size, with the same
-// modification time, is unpacked again. The setup's list does not have these, because they differ between machines.
+// copy. A directory on local disks is used in place, unless [Job.CopiesDirectories]. The version of a local archive also
+// has its inode and the time of the inode's last change, which programs cannot set: one that was replaced by another of the
+// same size, with the same modification time, is unpacked again. The setup's list does not have these, because they differ
+// between machines.
 const sharedName = "shared"
 
 // SharedLink returns the name of the link to <shared> in the directory of an attempt.
@@ -171,7 +172,7 @@ func (t *Task) fetchDirectory(name string) (dir string, err error) {
 		return "", err
 	}
 	source := infos[0]
-	if local, ok := strings.CutPrefix(source.Name, "file://"); ok && source.Dir {
+	if local, ok := strings.CutPrefix(source.Name, "file://"); ok && source.Dir && !t.copied {
 		return local, nil
 	}
 	version, err := t.versionOf(files)
@@ -319,7 +320,7 @@ func (a activeReaderAt) ReadAt(p []byte, at int64) (int, error) {
 	return a.File.ReadAt(p, at)
 }
 
-// copyDirectory copies the files of a directory that is not local.
+// copyDirectory copies the files of a directory. Local ones keep their permissions.
 func (t *Task) copyDirectory(source string, files []dfs.Info, dir string) error {
 	limits, err := t.unpackLimits()
 	if err != nil {
@@ -342,6 +343,15 @@ func (t *Task) copyDirectory(source string, files []dfs.Info, dir string) error 
 		}
 		if err := t.copy(to, file); err != nil {
 			return err
+		}
+		if local, ok := localFile(file.Name); ok {
+			info, err := os.Stat(local)
+			if err == nil {
+				err = os.Chmod(to, info.Mode().Perm())
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

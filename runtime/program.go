@@ -37,6 +37,10 @@ type Job struct {
 	// obey [Task.Division]. So the values of a key on one side may be in any partition.
 	SpreadsKeys bool
 
+	// CopiesDirectories says that the job's code may write into local directories among the side files, as commands of
+	// Streaming do: attempts share a copy, as of directories elsewhere.
+	CopiesDirectories bool
+
 	Texts []func(key, value []byte) string // for each map: prints a record that it emits; none if the job is map-only
 }
 

@@ -61,6 +61,7 @@ type taskSides struct {
 	files       map[string]string // local paths of those fetched so far
 	parts       map[string][]SidePart
 	directories map[string]string // local paths of those that are directories
+	copied      bool              // also local directories are copied
 
 	stagedList  string     // file with the list of side files from the job's start; empty: not known
 	stagedSides *sideFiles // its content, once read

@@ -183,6 +183,33 @@ func TestStreamingDirectory(t *testing.T) {
 	checkStreamed(t, code, stderr, []string{"archive lib is a directory: use -files"})
 }
 
+// TestStreamingOwnFiles: commands may write into the files and directories of -files. Those that the user named stay as they are.
+func TestStreamingOwnFiles(t *testing.T) {
+	dir := t.TempDir()
+	const script = "cat; echo cache > lib/sub/cache; echo more >> lib/x; echo more >> tool; echo more >> plain\n"
+	contents := map[string]string{"lib/x": "x\n", "lib/sub/y": "y\n", "lib/run": script, "tool": "#!/bin/sh\nlib/run\n", "plain": "plain\n"}
+	for name, content := range contents {
+		write(t, filepath.Join(dir, name), content)
+	}
+	for _, name := range []string{"lib/run", "tool"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "in/a"), "a\n")
+	write(t, filepath.Join(dir, "in/b"), "b\n")
+	code, stderr := streamed(t, dir, "-quiet", "-files", "lib,tool,plain", "-input", "in", "-output", "out", "-mapper", "./tool", "-reducer", "cat")
+	checkStreamed(t, code, stderr, nil)
+	for name, want := range contents {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, "lib/sub/*")); err != nil || len(names) != 1 {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
 // TestStreamingNullOutput: records of NullOutputFormat are counted and dropped. Files that the command has put beside them stay.
 func TestStreamingNullOutput(t *testing.T) {
 	for class, reducer := range map[string]string{"org.apache.hadoop.mapred.lib.NullOutputFormat": "NONE", "NullOutputFormat": "cat"} {

@@ -3,29 +3,23 @@ package streaming
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 )
 
-// place makes a file appear under a name, which commands can execute. A copy may be in that place
-// already. Of a file elsewhere it makes a link, or a copy if the file is not executable.
+// place makes a file appear under a name, which commands can execute. A copy may be in that place already. Of a file
+// elsewhere it makes a copy: a command may write into it, and Python looks for modules beside what a link leads to.
 func place(path, name string) error {
 	if _, err := os.Lstat(name); err == nil && path != name {
 		return nil // a combiner has the files of its map
 	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case path == name:
-		return os.Chmod(name, info.Mode().Perm()|0o111)
-	case info.Mode().Perm()&0o111 == 0o111:
-		if err := os.Symlink(path, name); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
+	if path != name {
+		return copyFile(path, name)
 	}
-	return copyFile(path, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Chmod(name, info.Mode().Perm()|0o111)
 }
 
 func copyFile(path, name string) error {

@@ -17,7 +17,7 @@ import (
 
 // job returns the functions of the attempts.
 func (c *compiled) job() runtime.Job {
-	job := runtime.Job{Maps: []runtime.MapFunc{c.runMap}}
+	job := runtime.Job{Maps: []runtime.MapFunc{c.runMap}, CopiesDirectories: true}
 	if c.plan.Reduces > 0 {
 		job.Reduce = c.runReduce
 	}
