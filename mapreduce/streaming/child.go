@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/wire"
@@ -106,7 +107,7 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 	stop := context.AfterFunc(c.task.Ctx, end)
 	defer stop()
 	defer c.close()
-	fed, told := make(chan error, 1), make(chan struct{})
+	fed, told, waited := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
 		in := &input{w: bufio.NewWriterSize(c.in, inputBuffer)}
 		err := feed(in)
@@ -120,12 +121,22 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 		c.stderr.read(c.errors)
 		close(told)
 	}()
-	err := c.readOutput(read(c.out, c.task.Alive), each)
-	if err != nil { // the command's own children may hold the pipes open
+	go func() {
+		err := c.cmd.Wait()
+		if c.fails(err) {
+			c.leave()
+		}
+		waited <- err
+	}()
+	err := c.readOutput(read(output{c.out}, c.task.Alive), each)
+	switch {
+	case errors.Is(err, errLeft):
+		err = nil // the exit code is the error
+	case err != nil: // the command's own children may hold the pipes open
 		end()
 	}
 	<-told
-	exit := c.exitError(c.cmd.Wait())
+	exit := c.exitError(<-waited)
 	c.in.Close() // a process that the command has left behind may hold the other end, and never read
 	feedErr := <-fed
 	if ended := context.Cause(c.task.Ctx); ended != nil {
@@ -135,6 +146,30 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 		return cmp.Or(err, exit, c.failed("did not read its input: %w: %s", broken.error, c.unread()))
 	}
 	return cmp.Or(err, feedErr, exit)
+}
+
+// lastErrors is how long a failed command's standard error is read, if processes that the command has left hold it open.
+const lastErrors = 2 * time.Second
+
+// leave ends the reading from a failed command, which may have left processes that hold its pipes. Without them the pipes
+// end anyway. What the command wrote to standard error last is still in the pipe.
+func (c *child) leave() {
+	_ = c.out.SetReadDeadline(time.Now()) // the only possible error is that the pipe is closed
+	_ = c.errors.SetReadDeadline(time.Now().Add(lastErrors))
+}
+
+// errLeft reports that a failed command's output was not read to its end.
+var errLeft = errors.New("the command has failed")
+
+// output is the standard output of a command.
+type output struct{ pipe *os.File }
+
+func (o output) Read(p []byte) (int, error) {
+	n, err := o.pipe.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errLeft
+	}
+	return n, err
 }
 
 func (c *child) readOutput(next nextRecord, each sink) error {
@@ -152,6 +187,12 @@ func (c *child) readOutput(next nextRecord, each sink) error {
 	}
 }
 
+// fails reports whether what Wait returned is an exit code that fails the attempt.
+func (c *child) fails(err error) bool {
+	_, exited := errors.AsType[*exec.ExitError](err)
+	return exited && !c.anyExit
+}
+
 // exitError returns an error for an exit code other than 0, unless such codes are accepted. A signal counts as in shells:
 // SIGKILL is 137.
 func (c *child) exitError(err error) error {
@@ -159,7 +200,7 @@ func (c *child) exitError(err error) error {
 	switch {
 	case !ok:
 		return err
-	case c.anyExit:
+	case !c.fails(err):
 		return nil
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -14,8 +14,8 @@
 // # Invariants
 //
 //	S1  A command runs once for each attempt, a combiner once for each part of a spill. The attempt ends when the
-//	    command has ended, and all processes that hold its standard output and standard error. What the command has not
-//	    read when it ends stays unread.
+//	    command has ended, and all processes that hold its standard output and standard error. If the command fails, it
+//	    does not wait for these processes. What the command has not read when it ends stays unread.
 //	S2  No pipe can stall the others: one goroutine writes standard input, one reads standard output, one reads standard
 //	    error. When the attempt must end, all pipes are closed.
 //	S3  A command fails its attempt by its exit code, or if it does not read its input: Hadoop's rules, see child.go.
