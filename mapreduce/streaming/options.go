@@ -229,9 +229,9 @@ func (p *parser) set(name, value string) {
 	p.Job.Properties[name] = value
 }
 
-// variables is -cmdenv: blanks separate variables.
+// variables is -cmdenv: blanks separate variables, and other white space belongs to values.
 func (p *parser) variables(text string) error {
-	for _, v := range strings.Fields(text) {
+	for v := range strings.SplitSeq(text, " ") {
 		name, _, ok := strings.Cut(v, "=")
 		if ok && name != "" {
 			p.Job.Environment = append(p.Job.Environment, v)
