@@ -38,8 +38,8 @@ func TestCounterLimits(t *testing.T) {
 				count(t, fmt.Sprint("g", i), 1)
 			}
 		}, want: []string{`"g50"`, "at most 50", "mapreduce.job.counters.groups.max"}},
-		"a long name":  {code: func(t *Task) { t.Counter("mine", long) }, want: []string{long, "65 bytes", "mapreduce.job.counters.counter.name.max"}},
-		"a long group": {code: func(t *Task) { t.Counter(long+long, "c") }, want: []string{"130 bytes", "mapreduce.job.counters.group.name.max"}},
+		"a long name":  {code: func(t *Task) { t.Counter("mine", long) }, want: []string{long, "65 characters", "mapreduce.job.counters.counter.name.max"}},
+		"a long group": {code: func(t *Task) { t.Counter(long+long, "c") }, want: []string{"130 characters", "mapreduce.job.counters.group.name.max"}},
 		"not ours":     {code: func(t *Task) { count(t, wire.TaskCounters, 300) }, want: []string{"200"}},
 		"from another goroutine": {code: func(t *Task) {
 			done := make(chan bool)

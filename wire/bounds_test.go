@@ -104,9 +104,12 @@ func TestCounterLimits(t *testing.T) {
 		{"a known one", standard, names("g", 120), names("g", 5), nil},
 		{"groups", standard, nil, groups(50), nil},
 		{"a group more", standard, groups(50), of("x", "c"), []string{`counter group "x"`, "at most 50", "mapreduce.job.counters.groups.max"}},
-		{"a long name", standard, nil, of("g", strings.Repeat("x", 65)), []string{"has 65 bytes", "at most 64", "mapreduce.job.counters.counter.name.max"}},
-		{"a long group", standard, nil, of(strings.Repeat("x", 129), "c"), []string{"has 129 bytes", "at most 128", "mapreduce.job.counters.group.name.max"}},
-		{"a megabyte", standard, nil, of("g", strings.Repeat("x", 1<<20)), []string{"has 1048576 bytes"}},
+		{"a long name", standard, nil, of("g", strings.Repeat("x", 65)), []string{"has 65 characters", "at most 64", "mapreduce.job.counters.counter.name.max"}},
+		{"a long group", standard, nil, of(strings.Repeat("x", 129), "c"), []string{"has 129 characters", "at most 128", "mapreduce.job.counters.group.name.max"}},
+		{"letters of several bytes", standard, nil, of(strings.Repeat("я", 128), strings.Repeat("𝄞", 32)), nil},
+		{"a letter of two characters more", standard, nil, of("g", strings.Repeat("𝄞", 33)), []string{"has 66 characters"}},
+		{"many bytes", CounterLimits{120, 50, 128, 256}, nil, of("g", strings.Repeat("€", 65)), []string{"has 195 bytes", "at most 192"}},
+		{"a megabyte", standard, nil, of("g", strings.Repeat("x", 1<<20)), []string{"has 1048576 characters"}},
 		{"built in", standard, names("g", 120), names("org.apache.hadoop.mapreduce.TaskCounter", MaxBuiltInCounters), nil},
 		{"too many built in", standard, names(QuernCounters, 100), names(ReadCounters, MaxBuiltInCounters), []string{"200"}},
 		{"a property", CounterLimitsOf(map[string]string{"mapreduce.job.counters.max": "2000"}), nil, names("g", 2000), nil},
@@ -140,8 +143,14 @@ func TestCounterLimits(t *testing.T) {
 func TestMostCounters(t *testing.T) {
 	r := &Report{Result: &Result{Error: strings.Repeat("x", MaxText), Log: strings.Repeat("x", MaxText), Counters: make(Counters)}}
 	for i := range CountersMax.Max {
-		group := fmt.Sprintf("%0*d", CounterGroupMax.Max, i%CounterGroupsMax.Max)
-		r.Result.Counters.Add(group, fmt.Sprintf("%0*d", CounterNameMax.Max, i), -1<<62)
+		long := func(n int, p CounterProperty) string {
+			return fmt.Sprintf("%s%06d", strings.Repeat("€", p.Default-2), n)
+		}
+		r.Result.Counters.Add(long(i%CounterGroupsMax.Max, CounterGroupMax), long(i, CounterNameMax), -1<<62)
+	}
+	most := CounterLimits{CountersMax.Max, CounterGroupsMax.Max, CounterNameMax.Max, CounterGroupMax.Max}
+	if err := most.Merge(make(Counters), r.Result.Counters); err != nil {
+		t.Fatal(err)
 	}
 	sent, err := Append(nil, r)
 	if err != nil || len(sent) > MaxFrame/8 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // ErrCounterLimit reports a counter beyond a job's [CounterLimits].
@@ -24,7 +25,7 @@ type CounterProperty struct {
 }
 
 // The properties of the limits. Even with the highest values, an attempt's counters fit into its
-// report (350 KB of 2 MiB). Then a job tracker can still hold the counters of 1,000 ended jobs in
+// report (500 KB of 2 MiB). Then a job tracker can still hold the counters of 1,000 ended jobs in
 // memory and snapshots.
 var (
 	CountersMax      = CounterProperty{"mapreduce.job.counters.max", 120, 2000}
@@ -54,14 +55,29 @@ func BuiltInCounters(group string) bool {
 	return strings.HasPrefix(group, hadoopPrefix) || group == ReadCounters || group == QuernCounters
 }
 
+// bytes limits the bytes of a name, whatever its limit of characters is: the default limit leaves room for all letters.
+func (p CounterProperty) bytes() int { return 3 * p.Default }
+
+// CounterNameLength counts the characters of a counter's name as Hadoop does: one beyond U+FFFF counts twice.
+func CounterNameLength(name string) (n int) {
+	for _, r := range name {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
 // Admit returns an error if the limits do not allow a new counter in c. It refuses names that are
 // too long. Hadoop cuts them, and so merges counters with a common beginning.
 func (l CounterLimits) Admit(c Counters, group, name string) error {
 	switch {
-	case len(name) > l.Name:
-		return l.exceeded(CounterNameMax, l.Name, "the name of counter %s in group %s has %d bytes", quote(name), quote(group), len(name))
-	case len(group) > l.GroupName:
-		return l.exceeded(CounterGroupMax, l.GroupName, "the name of counter group %s has %d bytes", quote(group), len(group))
+	case CounterNameLength(name) > l.Name:
+		return l.exceeded(CounterNameMax, l.Name, "the name of counter %s in group %s has %d characters", quote(name), quote(group), CounterNameLength(name))
+	case CounterNameLength(group) > l.GroupName:
+		return l.exceeded(CounterGroupMax, l.GroupName, "the name of counter group %s has %d characters", quote(group), CounterNameLength(group))
+	case len(name) > CounterNameMax.bytes():
+		return fmt.Errorf("%w: the name of counter %s in group %s has %d bytes: at most %d", ErrCounterLimit, quote(name), quote(group), len(name), CounterNameMax.bytes())
+	case len(group) > CounterGroupMax.bytes():
+		return fmt.Errorf("%w: the name of counter group %s has %d bytes: at most %d", ErrCounterLimit, quote(group), len(group), CounterGroupMax.bytes())
 	}
 	groups, user, builtIn := 0, 0, 0
 	for g, names := range c {

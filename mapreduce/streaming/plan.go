@@ -59,7 +59,7 @@ type compiled struct {
 	lineMax           int       // bytes of a line that a command writes
 	sortMiB           int       // memory for map output
 	valueMax          int       // bytes of a property in the environment; -1: no limit
-	nameMax, groupMax int       // bytes of counters' names
+	nameMax, groupMax int       // characters of counters' names
 }
 
 func (j *Job) compile(dir string) (*compiled, error) {

@@ -7,8 +7,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/wire"
 )
 
 // Limits of what is kept of standard error.
@@ -145,10 +147,17 @@ func (s *stderr) report(text string) (problem string) {
 	return ""
 }
 
-// shorten cuts a name as Hadoop does: one that is longer than the limit becomes one byte shorter than it.
+// shorten cuts a name as Hadoop does: one that is longer than the limit becomes one character shorter than it, or two where
+// a letter of two characters is.
 func shorten(name string, limit int) string {
-	if limit > 0 && len(name) > limit {
-		return name[:limit-1]
+	if limit <= 0 || wire.CounterNameLength(name) <= limit {
+		return name
+	}
+	n := 0
+	for i, r := range name {
+		if n += utf16.RuneLen(r); n >= limit {
+			return name[:i]
+		}
 	}
 	return name
 }

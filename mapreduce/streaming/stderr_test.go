@@ -30,6 +30,30 @@ func told(t *runtime.Task) *stderr {
 	return &stderr{task: t, to: io.Discard, prefix: []byte("reporter:"), counts: true, nameMax: 64, groupMax: 128}
 }
 
+// TestShorten: a long name becomes a character shorter than the limit, as Java counts characters, and no letter is cut.
+func TestShorten(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{strings.Repeat("x", 64), strings.Repeat("x", 64)},
+		{strings.Repeat("x", 65), strings.Repeat("x", 63)},
+		{strings.Repeat("я", 64), strings.Repeat("я", 64)},
+		{strings.Repeat("я", 62) + "abc", strings.Repeat("я", 62) + "a"},
+		{strings.Repeat("𝄞", 32), strings.Repeat("𝄞", 32)},
+		{strings.Repeat("𝄞", 33), strings.Repeat("𝄞", 31)},
+		{"x" + strings.Repeat("𝄞", 32), "x" + strings.Repeat("𝄞", 31)},
+	} {
+		if got := shorten(c.name, 64); got != c.want {
+			t.Errorf("%q: %q, want %q", c.name, got, c.want)
+		}
+	}
+	task := new(runtime.Task)
+	s := told(task)
+	first, second := strings.Repeat("я", 40)+"a", strings.Repeat("я", 40)+"b"
+	s.read(strings.NewReader("reporter:counter:g," + first + ",1\nreporter:counter:g," + second + ",2\n"))
+	if a, b := task.Counter("g", first).Value(), task.Counter("g", second).Value(); a != 1 || b != 2 {
+		t.Errorf("two counters are %d and %d", a, b)
+	}
+}
+
 // TestStderrMemory: the memory for standard error does not grow with its length, nor with that of its lines.
 func TestStderrMemory(t *testing.T) {
 	const size = 64 << 20
