@@ -147,7 +147,7 @@ func (c *compiled) ignoresKey() bool {
 
 // runReduce is the reduce of every job.
 func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
-	in := &grouped{Records: records}
+	in := &grouped{Records: records, keyOf: c.loaded}
 	defer func() { t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(in.n) }()
 	of := c.mapped
 	if c.reduceClass() == "" {
@@ -189,18 +189,21 @@ func (c *compiled) runReduce(t *runtime.Task, records runtime.Records) error {
 	return kept(t, c.debug(t, reduceDebug, child, child.run(feed, c.newReader(c.forms.reduceOut, c.reduceCut), put)))
 }
 
-// grouped counts groups of records with equal sorted keys.
+// grouped counts groups: runs of records with equal keys. As in Hadoop, keys that KeyFieldBasedComparator takes for equal are
+// not, unless their bytes are.
 type grouped struct {
 	runtime.Records
-	key []byte
-	n   int64
+	keyOf func(sorted, stored []byte) (key, value []byte, err error)
+	key   []byte
+	n     int64
 }
 
 func (g *grouped) Next() bool {
 	if !g.Records.Next() {
 		return false
 	}
-	if key := g.Key(); g.n == 0 || !bytes.Equal(key, g.key) {
+	key, _, _ := g.keyOf(g.Key(), g.Value()) // the reader of the record gets the error
+	if g.n == 0 || !bytes.Equal(key, g.key) {
 		g.key = append(g.key[:0], key...)
 		g.n++
 	}
