@@ -163,7 +163,7 @@ func (o *keyOrder) append(dst, key []byte) []byte {
 		case !ok:
 			dst = append(dst, 0)
 		case s.numeric:
-			dst = appendNumber(append(dst, 1), part)
+			dst = appendNumber(append(dst, 1), part, part[:1][0]) // cut leaves a byte of the key after an empty part
 		default:
 			dst = append(dst, 1)
 			for _, b := range part {
@@ -181,29 +181,45 @@ func (o *keyOrder) append(dst, key []byte) []byte {
 }
 
 // appendNumber encodes a decimal number of any length: a byte for its sign (0 negative, 1 zero, 2 positive), the number of
-// digits before the point in four bytes, these digits, those after the point, and 0. All but the sign are inverted for a
-// negative number. A text that does not begin with a number is 0.
-func appendNumber(dst, text []byte) []byte {
+// digits before the point in four bytes, these digits, those after the point, 0, and a byte for what follows the digits. A
+// zero has only its sign and this last byte. All but the sign are inverted for a negative number. A text that does not
+// begin with a number is 0.
+//
+// Hadoop compares numbers with equal digits by the byte after them, as Java's byte with a sign. At the end of the field it
+// takes the field's first byte instead, and the separator if the field is empty: so an empty field is less than 0, which is
+// less than a word, and 01 is less than 1. Hadoop takes 0.0 for equal to 0 and to each word, and 1.0 for equal to 1, 01 and
+// 1a, which is no order: here 0.0 is 0, and 1.0 is 1.
+func appendNumber(dst, text []byte, first byte) []byte {
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
 		text = text[1:]
 	}
 	whole := digits(text)
-	fraction := []byte(nil)
-	if rest := text[len(whole):]; len(rest) > 0 && rest[0] == '.' {
+	fraction, after := []byte(nil), first
+	rest := text[len(whole):]
+	point := len(rest) > 0 && rest[0] == '.'
+	if point {
 		fraction = bytes.TrimRight(digits(rest[1:]), "0")
+	} else if len(rest) > 0 {
+		after = rest[0]
 	}
 	if whole = bytes.TrimLeft(whole, "0"); len(whole) == 0 && len(fraction) == 0 {
-		return append(dst, 1)
+		if negative || point {
+			after = '0'
+		}
+		return append(dst, 1, after^0x80)
 	}
 	if negative {
 		dst = append(dst, 0)
 	} else {
 		dst = append(dst, 2)
 	}
+	if len(fraction) > 0 {
+		after = 0 // what follows a fraction does not count
+	}
 	start := len(dst)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(whole)))
-	dst = append(append(append(dst, whole...), fraction...), 0)
+	dst = append(append(append(dst, whole...), fraction...), 0, after^0x80)
 	if negative {
 		invert(dst[start:])
 	}
