@@ -50,6 +50,7 @@ func TestRefused(t *testing.T) {
 		{"-jobconf stream.non.zero.exit.is.failure=no -mapper cat", []string{`stream.non.zero.exit.is.failure="no"`, "true or false"}},
 		{"-jobconf stream.map.input.ignoreKey=1 -mapper cat", []string{`stream.map.input.ignoreKey="1"`, "true or false"}},
 		{"-mapper cat -inputreader StreamXmlRecordReader,begin=a,end=b,slowmatch=yes", []string{"slowmatch=yes must be true or false"}},
+		{"-jobconf stream.io.identifier.resolver.class=com.example.Mine -mapper cat", []string{"stream.io.identifier.resolver.class=com.example.Mine is refused", "-io"}},
 		{"-mappr cat", []string{"-mappr", "-mapper"}},
 	} {
 		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(c.options)...), "/dir")
@@ -71,10 +72,13 @@ func TestRefused(t *testing.T) {
 // TestUnused: Hadoop lets one option win over another in silence; a warning says so.
 func TestUnused(t *testing.T) {
 	for options, want := range map[string]string{
-		"-mapper cat -reducer NONE -numReduceTasks 2":   "property mapreduce.job.reduces=2 has no effect: -reducer NONE wins",
-		"-mapper cat -numReduceTasks 0 -reducer tac":    "-reducer tac has no effect: the job has no reduces",
-		"-mapper cat -reducer NONE -combiner 'uniq -c'": "-combiner uniq -c has no effect: the job has no reduces",
-		"-mapper cat -reducer NONE -numReduceTasks 0":   "",
+		"-mapper cat -reducer NONE -numReduceTasks 2":         "property mapreduce.job.reduces=2 has no effect: -reducer NONE wins",
+		"-mapper cat -numReduceTasks 0 -reducer tac":          "-reducer tac has no effect: the job has no reduces",
+		"-mapper cat -reducer NONE -combiner 'uniq -c'":       "-combiner uniq -c has no effect: the job has no reduces",
+		"-mapper cat -reducer NONE -numReduceTasks 0":         "",
+		"-mapper cat -jobconf stream.joindelay.milli=5":       "property stream.joindelay.milli is not known to Quern: only commands see it, in their environment",
+		"-mapper cat -jobconf stream.map.input.ignoreKy=true": "property stream.map.input.ignoreKy is not known to Quern: only commands see it, in their environment (did you mean stream.map.input.ignoreKey?)",
+		"-mapper cat -jobconf stream.io.identifier.resolver.class=org.apache.hadoop.streaming.io.IdentifierResolver -jobconf stream.map.input=text": "",
 	} {
 		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(options)...), "/dir")
 		if err != nil {

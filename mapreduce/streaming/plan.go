@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/internal/spelling"
 	"github.com/quernmr/quern/mapreduce/internal/program"
 	"github.com/quernmr/quern/mapreduce/internal/property"
 	"github.com/quernmr/quern/runtime"
@@ -37,7 +38,16 @@ const (
 	truncateLimit      = "stream.jobconf.truncate.limit"
 	enoughProperty     = "stream.minRecWrittenToEnableSkip_"
 	lazyProperty       = "quern.output.lazy"
+	resolverClass      = "stream.io.identifier.resolver.class"
 )
+
+// streamProperties have an effect. Hadoop has others for its own use.
+var streamProperties = []string{
+	"stream.map.input", "stream.map.output", "stream.reduce.input", "stream.reduce.output",
+	"stream.map.input.field.separator", "stream.map.output.field.separator", "stream.reduce.input.field.separator", "stream.reduce.output.field.separator",
+	"stream.num.map.output.key.fields", "stream.num.reduce.output.key.fields",
+	"stream.map.input.ignoreKey", "stream.non.zero.exit.is.failure", "stream.stderr.reporter.prefix", truncateLimit, enoughProperty,
+}
 
 // compiled is a job with its settings resolved.
 type compiled struct {
@@ -126,6 +136,16 @@ func (c *compiled) properties() (map[string]string, error) {
 	normalized, warnings, err := table.Normalize(given)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(normalized)) {
+		switch {
+		case !strings.HasPrefix(name, "stream.") || slices.Contains(streamProperties, name):
+		case name == resolverClass && (normalized[name] == "" || normalized[name] == "org.apache.hadoop.streaming.io.IdentifierResolver"):
+		case name == resolverClass:
+			return nil, fmt.Errorf("property %s=%s is refused: Quern runs no Java; for the forms of records see -io", name, normalized[name])
+		default:
+			warnings = append(warnings, fmt.Sprintf("property %s is not known to Quern: only commands see it, in their environment%s", name, spelling.DidYouMean("", name, streamProperties)))
+		}
 	}
 	for _, name := range []string{"mapreduce.map.skip.maxrecords", "mapreduce.reduce.skip.maxgroups"} {
 		if n := normalized[name]; n != "" && n != "0" {
