@@ -210,6 +210,18 @@ func TestStreamingOwnFiles(t *testing.T) {
 	}
 }
 
+// TestStreamingPWD: PWD is the working directory, also of commands other than shells, which set it themselves.
+func TestStreamingPWD(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "in"), "a\n")
+	write(t, filepath.Join(dir, "pwd.awk"), `{ "pwd -P" | getline dir; print ENVIRON["PWD"] == dir ? "same" : ENVIRON["PWD"] " is not " dir }`)
+	code, stderr := streamed(t, dir, "-quiet", "-files", "pwd.awk", "-input", "in", "-output", "out", "-mapper", "awk -f pwd.awk", "-reducer", "NONE")
+	checkStreamed(t, code, stderr, nil)
+	if got, err := os.ReadFile(filepath.Join(dir, "out/part-00000")); err != nil || string(got) != "same\t\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestStreamingNullOutput: records of NullOutputFormat are counted and dropped. Files that the command has put beside them stay.
 func TestStreamingNullOutput(t *testing.T) {
 	for class, reducer := range map[string]string{"org.apache.hadoop.mapred.lib.NullOutputFormat": "NONE", "NullOutputFormat": "cat"} {

@@ -11,6 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// temporary is the name of TMPDIR in the working directory, as in Hadoop.
+const temporary = "tmp"
+
 // environment returns the variables of a command: those of the worker, the job's properties under their current and old
 // names, the attempt's own ones, and those of -cmdenv. Later ones win.
 func (c *compiled) environment(t *runtime.Task) []string {
@@ -35,7 +38,7 @@ func (c *compiled) environment(t *runtime.Task) []string {
 			all = append(all, variable(name)+"="+value)
 		}
 	}
-	all = append(all, "TMPDIR="+filepath.Join(t.Dir(), "tmp"))
+	all = append(all, "PWD="+t.Dir(), "TMPDIR="+filepath.Join(t.Dir(), temporary))
 	return append(all, c.Environment...)
 }
 

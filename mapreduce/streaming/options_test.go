@@ -51,6 +51,9 @@ func TestRefused(t *testing.T) {
 		{"-jobconf stream.map.input.ignoreKey=1 -mapper cat", []string{`stream.map.input.ignoreKey="1"`, "true or false"}},
 		{"-mapper cat -inputreader StreamXmlRecordReader,begin=a,end=b,slowmatch=yes", []string{"slowmatch=yes must be true or false"}},
 		{"-jobconf stream.io.identifier.resolver.class=com.example.Mine -mapper cat", []string{"stream.io.identifier.resolver.class=com.example.Mine is refused", "-io"}},
+		{"-mapper cat -file /#tmp", []string{"file /: tmp is the temporary directory", "/#NAME"}},
+		{"-mapper cat -cacheArchive hdfs://nn/tmp.zip#tmp", []string{"file hdfs://nn/tmp.zip: tmp is the temporary directory"}},
+		{"-mapper cat -jobconf mapreduce.job.cache.archives=hdfs://nn/a.zip#tmp", []string{"mapreduce.job.cache.archives", "tmp is the temporary directory"}},
 		{"-mappr cat", []string{"-mappr", "-mapper"}},
 	} {
 		command, err := Parse(append([]string{"-input", "in", "-output", "out"}, words(c.options)...), "/dir")

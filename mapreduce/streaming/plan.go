@@ -364,6 +364,9 @@ func (c *compiled) files(dir string) (map[string]string, error) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 			return fmt.Errorf("file %s: %q is no name of a file in the working directory", from, name)
 		}
+		if name == temporary {
+			return fmt.Errorf("file %s: %s is the temporary directory in the working directory: write %s#NAME", from, name, from)
+		}
 		clean, err := url(dir, from)
 		if err != nil {
 			return fmt.Errorf("file %s: %w", from, err)

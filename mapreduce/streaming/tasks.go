@@ -286,7 +286,7 @@ func (c *compiled) combine(t *runtime.Task, in runtime.Records, emit func(key, v
 
 // link puts the side files into the attempt's directory. The directory that the attempt's commands get as TMPDIR is there, too.
 func (c *compiled) link(t *runtime.Task) error {
-	if err := os.MkdirAll(filepath.Join(t.Dir(), "tmp"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(t.Dir(), temporary), 0o777); err != nil {
 		return fmt.Errorf("make the attempt's temporary directory: %w", err)
 	}
 	for name := range c.plan.Files {
