@@ -341,17 +341,18 @@ func (t *Task) copyDirectory(source string, files []dfs.Info, dir string) error 
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return err
 		}
-		if err := t.copy(to, file); err != nil {
-			return err
+		local, ok := localFile(file.Name)
+		if !ok {
+			err = t.copy(to, file)
+		} else if info, wrong := os.Stat(local); wrong != nil {
+			err = wrong
+		} else if !info.Mode().IsRegular() { // a pipe would be read forever
+			err = Fatal(fmt.Errorf("%s is not a regular file", local))
+		} else {
+			err = errors.Join(t.copy(to, file), os.Chmod(to, info.Mode().Perm()))
 		}
-		if local, ok := localFile(file.Name); ok {
-			info, err := os.Stat(local)
-			if err == nil {
-				err = os.Chmod(to, info.Mode().Perm())
-			}
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -181,6 +182,11 @@ func TestStreamingDirectory(t *testing.T) {
 	}
 	code, stderr := streamed(t, dir, "-archives", "lib", "-input", "in", "-output", "none", "-mapper", "cat", "-reducer", "NONE")
 	checkStreamed(t, code, stderr, []string{"archive lib is a directory: use -files"})
+	if out, err := exec.Command("mkfifo", filepath.Join(dir, "lib/pipe")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	code, stderr = streamed(t, dir, "-quiet", "-files", "lib", "-input", "in", "-output", "none", "-mapper", "cat", "-reducer", "NONE")
+	checkStreamed(t, code, stderr, []string{"lib/pipe is not a regular file"})
 }
 
 // TestStreamingOwnFiles: commands may write into the files and directories of -files. Those that the user named stay as they are.
