@@ -152,7 +152,7 @@ func (c *child) run(feed func(*input) error, read func(out io.Reader, alive func
 const lastErrors = 2 * time.Second
 
 // leave ends the reading from a failed command, which may have left processes that hold its pipes. Without them the pipes
-// end anyway. What the command wrote to standard error last is still in the pipe.
+// end anyway. The last lines of standard error may still be in its pipe.
 func (c *child) leave() {
 	_ = c.out.SetReadDeadline(time.Now()) // the only possible error is that the pipe is closed
 	_ = c.errors.SetReadDeadline(time.Now().Add(lastErrors))
