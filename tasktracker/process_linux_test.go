@@ -194,14 +194,15 @@ func TestEndedChildLeftBehind(t *testing.T) {
 }
 
 func TestKillEndsTheGroup(t *testing.T) {
-	t.Run("ends", func(t *testing.T) { testKillEndsTheGroup(t, doHang, "not wanted") })
+	t.Run("ends", func(t *testing.T) { testKillEndsTheGroup(t, doHang, time.Minute, "not wanted") })
 	t.Run("ignores SIGTERM", func(t *testing.T) {
-		testKillEndsTheGroup(t, doIgnoreTERM, "not wanted; killed 1s after SIGTERM")
+		testKillEndsTheGroup(t, doIgnoreTERM, time.Second, "not wanted; killed 1s after SIGTERM")
 	})
 }
 
-func testKillEndsTheGroup(t *testing.T, do int, want string) {
-	l := startTracker(t, "t1", t.TempDir())
+func testKillEndsTheGroup(t *testing.T, do int, grace time.Duration, want string) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), StopGrace: grace})
+	l.connect(1)
 	id := l.launch(wire.Map, 0, do)
 	awaitProgress(l, id)
 	text, err := os.ReadFile(l.path(core.JobsDir, job1.String(), id.String(), "work", "child"))
