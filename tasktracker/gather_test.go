@@ -22,7 +22,7 @@ var badPeers = map[string]func(http.ResponseWriter, *http.Request){
 		w.Header().Set("Content-Length", "1000000")
 		w.Header().Set("Quern-Records", "10")
 		w.Header().Set("Quern-Digest", "0000000000000001")
-		tick := time.NewTicker(100 * time.Millisecond)
+		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
@@ -70,7 +70,7 @@ func TestBadPeers(t *testing.T) {
 					Map: each + m, Attempt: 1000, Tracker: "bad", Addr: listener.Addr().String(), Digest: uint64(m + 1), Bytes: 10,
 				})
 			}
-			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 300 * time.Millisecond}})
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 3 * time.Second}})
 			l.connect(1)
 			l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2 * each})
 			l.send(wire.OutputsOf(1, job1, outputs...))
@@ -101,6 +101,7 @@ func TestBadPeers(t *testing.T) {
 // TestSharedRate: the job with the highest share is fetched first, even if earlier fetches
 // of another job have reached the limit.
 func TestSharedRate(t *testing.T) {
+	t.Parallel()
 	output, o := mapOutput(t, 256<<10)
 	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }, new(meter.Count)))
 	defer peer.Close()
@@ -116,7 +117,7 @@ func TestSharedRate(t *testing.T) {
 		l.send(&wire.SetHome{Epoch: 1, Job: jobN(job), Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: maps})
 		l.send(wire.OutputsOf(1, jobN(job), outputs...))
 	}
-	begin(1, 10)
+	begin(1, 40)
 	l.send(&wire.Shares{Epoch: 1, Shares: []wire.JobShare{{Job: jobN(2), Share: 1}}})
 	begin(2, 2)
 	var complete []int
