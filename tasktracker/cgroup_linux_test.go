@@ -35,14 +35,14 @@ func TestControlGroup(t *testing.T) {
 	}
 	stderr := filepath.Join(core.LogPath(l.dir, id), "stderr")
 	var children []string
-	for len(children) < 40 {
-		await[*wire.Heartbeat](l, nil)
+	waitUntil(t, "40 children", func() bool {
 		text, err := os.ReadFile(stderr)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 		children = strings.Fields(string(text))
-	}
+		return len(children) >= 40
+	})
 	l.send(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
 	l.final(id, wire.AttemptKilled)
 	for _, child := range children {

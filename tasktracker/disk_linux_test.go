@@ -67,6 +67,7 @@ func TestDiskReturns(t *testing.T) {
 		ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{probeAgain: 100 * time.Millisecond},
 		Logger: slog.New(slog.NewTextHandler(lineWriter(logged), nil)),
 	})
+	l.lease = 10 * time.Second // for a heartbeat every 3 s
 	l.connect(1)
 	if err := errors.Join(os.RemoveAll(disk), os.WriteFile(disk, nil, 0o666)); err != nil {
 		t.Fatal(err)

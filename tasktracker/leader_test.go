@@ -40,6 +40,7 @@ type leader struct {
 	hints       chan string  // leader argument of each dial
 	noAcks      *atomic.Bool // heartbeats are not acknowledged
 	incarnation uint64
+	lease       time.Duration
 }
 
 // startTracker starts a tracker that runs this test's binary, and registers it.
@@ -56,6 +57,7 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	l := &leader{
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
 		hints: make(chan string, 1000), noAcks: new(atomic.Bool), incarnation: 9,
+		lease: time.Minute, // so that a late heartbeat or Ack ends no stream
 	}
 	cfg.Embedded = cfg.Staging == "" // for submissions outside a staging directory, without a hash
 	ready := make(chan string, 1)
@@ -164,7 +166,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 func (l *leader) connect(epoch uint64) *wire.Inventory {
 	l.t.Helper()
 	l.accept()
-	l.send(&wire.Welcome{Epoch: epoch, Incarnation: l.incarnation, Lease: 3 * time.Second, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: epoch, Incarnation: l.incarnation, Lease: l.lease, Cluster: "c1"})
 	return await[*wire.Inventory](l, nil)
 }
 

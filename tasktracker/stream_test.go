@@ -36,7 +36,7 @@ func TestStagingNonce(t *testing.T) {
 	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
 		t.Errorf("nonce is %q", m.Nonce)
 	}
-	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: l.lease, Cluster: "c1"})
 	await[*wire.Inventory](l, nil)
 	l.conn.Close()
 	if l.connect(2); l.hello.Nonce != "n1" {
@@ -122,10 +122,10 @@ func TestSilentLeader(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
 	l.noAcks.Store(true)
-	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 2 * time.Second})
 	await[*wire.Inventory](l, nil)
 	running := l.launch(wire.Map, 0, doCommit)
-	inventory := l.connect(2) // with a lease of 3 s
+	inventory := l.connect(2)
 	if as := inventory.Attempts; len(as) != 1 || as[0].Attempt != running {
 		t.Errorf("inventory is %+v", inventory)
 	}
@@ -141,7 +141,7 @@ func TestCluster(t *testing.T) {
 	}
 	l = startUnregistered(t, Config{ID: "t1", Dir: dir})
 	l.accept()
-	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c2"})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: l.lease, Cluster: "c2"})
 	for range l.received { // until the tracker closes the stream
 	}
 	err := l.ended()
@@ -182,6 +182,7 @@ func TestSecondDisk(t *testing.T) {
 func TestMachineReported(t *testing.T) {
 	disk := t.TempDir()
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}})
+	l.lease = 10 * time.Second // for a heartbeat every 3 s
 	l.connect(1)
 	m := await(l, func(h *wire.Heartbeat) bool { return h.Machine != nil && h.Machine.Disks[0].Total > 0 }).Machine
 	if d := m.Disks[0]; len(m.Disks) != 2 || d.Path != disk || d.Free <= 0 || d.Free > d.Total || d.Failed != "" {
@@ -291,7 +292,7 @@ func TestFarewell(t *testing.T) {
 func TestFarewellUnread(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Staging: "file://" + t.TempDir()})
 	l.conn = receive(t, l.dials, "a stream")
-	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: l.lease, Cluster: "c1"})
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
