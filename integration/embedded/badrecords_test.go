@@ -27,7 +27,7 @@ func TestSkippedLines(t *testing.T) {
 			args := []string{"-input", in, "-output", dir + "/out", "-how", how, "-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=5"}
 			switch how {
 			case "hang":
-				args = append(args, "-D", "mapreduce.task.timeout=3000")
+				args = append(args, "-D", "mapreduce.task.timeout=6000")
 			case "memory":
 				args = append(args, "-D", "mapreduce.map.memory.mb=200")
 			}
@@ -74,7 +74,7 @@ func TestSkippedGroups(t *testing.T) {
 			dir := t.TempDir()
 			in := write(t, dir+"/in", "a BADWORD b\nc BADWORD a\nd\n")
 			o := succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-D", "mapreduce.reduce.skip.maxgroups=1",
-				"-D", "mapreduce.task.timeout=3000", "-D", "mapreduce.job.skip.outdir="+dir+"/skipped")
+				"-D", "mapreduce.task.timeout=6000", "-D", "mapreduce.job.skip.outdir="+dir+"/skipped")
 			checkEqual(t, "counts", readParts(t, dir+"/out"), "a\t2\nb\t1\nc\t1\nd\t1\n")
 			got := trial.ReadSkipped(t, dir+"/skipped")
 			if fmt.Sprint(got) != "[{0  <nil> BADWORD\t1 [] 0 0} {0  <nil> BADWORD\t1 [] 0 0}]" {

@@ -123,9 +123,9 @@ func TestTimeoutShowsGoroutines(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	dir := t.TempDir()
-	o := wait(t, start(t, &stderr, "faulty", "-at", "map", "-do", "hang", "-D", "mapreduce.task.timeout=1000",
+	o := wait(t, start(t, &stderr, "faulty", "-at", "map", "-do", "hang", "-D", "mapreduce.task.timeout=5000",
 		"-D", "mapreduce.map.maxattempts=1", "-input", write(t, dir+"/in", "a\n"), "-output", dir+"/out"), &stderr)
-	if o.exit != 1 || !strings.Contains(o.stderr, "no progress for 1s (mapreduce.task.timeout)") || !strings.Contains(o.stderr, "main.misbehave") {
+	if o.exit != 1 || !strings.Contains(o.stderr, "no progress for 5s (mapreduce.task.timeout)") || !strings.Contains(o.stderr, "main.misbehave") {
 		t.Errorf("exit %d\n%s", o.exit, o.stderr)
 	}
 }
