@@ -18,7 +18,7 @@ import (
 )
 
 // deadline is much longer than any event that a test waits for.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 

@@ -53,7 +53,7 @@ type outcome struct {
 }
 
 // deadline is generous: it only ends a test that hangs.
-const deadline = 3 * time.Minute
+const deadline = 15 * time.Minute
 
 func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
