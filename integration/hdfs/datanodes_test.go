@@ -29,9 +29,10 @@ func randomBytes(size int) []byte {
 	return content
 }
 
-// shortTimeouts sets short timeouts, for tests with faults.
-func shortTimeouts(o *hdfs.Options) {
-	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 2*time.Second, 4*time.Second, 300*time.Millisecond
+// faultTimeouts sets timeouts for tests with faults. On a busy machine they are long enough for a DataNode
+// without a fault.
+func faultTimeouts(o *hdfs.Options) {
+	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 10*time.Second, time.Minute, 300*time.Millisecond
 }
 
 func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
@@ -81,7 +82,7 @@ func lastReadFrom(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	local := c.DataNodes[0]
-	f := client(t, c, shortTimeouts, dialFrom(local))
+	f := client(t, c, faultTimeouts, dialFrom(local))
 	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(3*blockSize)
 	// A replica on every DataNode: with fewer, HDFS would replace the replicas of a DataNode
 	// that is back late.
@@ -149,7 +150,7 @@ func TestWriterLosesDataNode(t *testing.T) {
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
 		var files []writing
 		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
-			f := client(t, c, shortTimeouts, dialFrom(local))
+			f := client(t, c, faultTimeouts, dialFrom(local))
 			name := dfs.Join(newDir(t, c, f), "f")
 			w, err := f.Create(name)
 			if err != nil {
@@ -185,8 +186,9 @@ func TestWriterLosesDataNode(t *testing.T) {
 // Row 29: reads return no bytes of a corrupt replica. If all replicas are corrupt or missing, the
 // error names the block.
 func TestCorruptAndMissingBlocks(t *testing.T) {
+	const failsAfter = 4 * time.Second // limit of reads that must fail
 	c := cluster(t)
-	f := client(t, c, shortTimeouts)
+	f := client(t, c, faultTimeouts)
 	// corrupt needs content that no other block has.
 	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(blockSize)[blockSize/2:]
 	write(t, f, name, content)
@@ -194,7 +196,11 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 		d := daemonAt(c, replica.Addr)
 		corrupt(t, d, content)
 		// The client is local to the corrupt replica, so it reads that one first.
-		fromReplica := client(t, c, shortTimeouts, dialFrom(d))
+		fromReplica := client(t, c, faultTimeouts, dialFrom(d), func(o *hdfs.Options) {
+			if i == 1 {
+				o.ReadRetryFor = failsAfter
+			}
+		})
 		got, err := readAll(fromReplica, name)
 		if !bytes.HasPrefix(content, got) {
 			t.Fatalf("%d replicas corrupt: wrong bytes delivered", i+1)
@@ -216,6 +222,7 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 		}
 		killed = append(killed, d)
 	}
+	f = client(t, c, faultTimeouts, func(o *hdfs.Options) { o.ReadRetryFor = failsAfter })
 	if _, err := readAll(f, name); err == nil || !strings.Contains(err.Error(), "blk_") || !strings.Contains(err.Error(), name) {
 		t.Errorf("all replicas gone: %v, want the block named", err)
 	}
@@ -265,7 +272,7 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 // returns bytes of another file.
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, shortTimeouts)
+	f := client(t, c, faultTimeouts)
 	top, content := newDir(t, c, f), randomBytes(2*blockSize)
 	other := slices.Clone(content)
 	slices.Reverse(other)
