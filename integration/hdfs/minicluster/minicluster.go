@@ -30,6 +30,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -216,23 +217,40 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// firstPort and lastPort are below the system's ephemeral ports.
-const firstPort, lastPort = 12000, 20000
+// Ports are below the system's ephemeral ports, and below those of integration/processes. Each process has
+// its own block of ports, because a daemon listens seconds after its port was found.
+const firstPort, lastPort, blockPorts = 12000, 20000, 200
 
 var nextPort atomic.Int64
 
+// block reserves a block for this process: it listens on the block's first port until the process
+// ends.
+var block = sync.OnceValues(func() (net.Listener, error) {
+	for first := firstPort; first < lastPort; first += blockPorts {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", blockPorts, firstPort, lastPort)
+})
+
 // freePorts finds ports that are free on the first n loopback addresses.
 func freePorts(n, count int) (ports []int, err error) {
-	for range lastPort - firstPort {
+	lock, err := block()
+	if err != nil {
+		return nil, err
+	}
+	first := lock.Addr().(*net.TCPAddr).Port
+	for range blockPorts {
 		if len(ports) == count {
 			return ports, nil
 		}
-		port := firstPort + int(nextPort.Add(1)+int64(os.Getpid())*53)%(lastPort-firstPort)
-		if freeOnAll(n, port) {
+		port := first + int(nextPort.Add(1)%blockPorts)
+		if port != first && freeOnAll(n, port) {
 			ports = append(ports, port)
 		}
 	}
-	return nil, errors.New("no ports are free")
+	return nil, fmt.Errorf("not %d ports are free from %d to %d", count, first, first+blockPorts)
 }
 
 func freeOnAll(n, port int) bool {
