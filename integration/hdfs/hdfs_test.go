@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/dfstest"
@@ -112,7 +111,7 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := hdfs.Options{Conf: conf, User: minicluster.Superuser, FirstRetryFor: 20 * time.Second}
+	o := hdfs.Options{Conf: conf, User: minicluster.Superuser, FirstRetryFor: trial.Deadline}
 	for _, f := range change {
 		f(&o)
 	}

@@ -20,7 +20,7 @@ import (
 func TestNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.RetryFor = 2*time.Second, trial.Deadline })
+	f := client(t, c, faultTimeouts, func(o *hdfs.Options) { o.RetryFor = trial.Deadline })
 	top := newDir(t, c, f)
 	content := randomBytes(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
@@ -99,7 +98,7 @@ func (p *platform) safeMode(r *relay) <-chan error {
 	})
 	ended := make(chan error, 1)
 	go func() {
-		refused := trial.Within(time.Minute, func() bool {
+		refused := trial.Within(trial.Deadline, func() bool {
 			n, _ := r.calls("mkdirs")
 			return n > before
 		})
