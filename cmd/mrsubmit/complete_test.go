@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestComplete: the last word is completed by command, flag and position.
@@ -57,19 +58,26 @@ func TestComplete(t *testing.T) {
 		{"fs -fs=hdfs://n -te", "-test -text"},
 		{"fs -fs ", ""},
 		{"fs -rm -sk", "-skipTrash :files"},
-		{"kill -jobtracker 127.0.0.1:1 job", ""},
 		{"kill -jobtracker nonsense job", ""},
 	} {
-		args := append([]string{completeCommand, "whole"}, strings.Split(c.line, " ")...)
-		code, stdout, stderr := f.run(t, args...)
-		var got []string
-		for line := range strings.Lines(stdout) {
-			text, _, _ := strings.Cut(line, "\t")
-			got = append(got, text)
-		}
-		if code != 0 || stderr != "" || strings.Join(got, " ") != c.want {
-			t.Errorf("%q: exit code %d, %q, want %q; stderr %q", c.line, code, got, c.want, stderr)
-		}
+		f.wantChoices(t, c.line, c.want)
+	}
+	defer func(was time.Duration) { completePatience = was }(completePatience)
+	completePatience = time.Millisecond
+	f.wantChoices(t, "kill -jobtracker 127.0.0.1:1 job", "")
+}
+
+func (f *fakeJobTracker) wantChoices(t *testing.T, line, want string) {
+	t.Helper()
+	args := append([]string{completeCommand, "whole"}, strings.Split(line, " ")...)
+	code, stdout, stderr := f.run(t, args...)
+	var got []string
+	for line := range strings.Lines(stdout) {
+		text, _, _ := strings.Cut(line, "\t")
+		got = append(got, text)
+	}
+	if code != 0 || stderr != "" || strings.Join(got, " ") != want {
+		t.Errorf("%q: exit code %d, %q, want %q; stderr %q", line, code, got, want, stderr)
 	}
 }
 

@@ -29,6 +29,7 @@ const jobMarker = "quern-job-protocol:2\n"
 // TestMain makes this test binary a job program, which its flags control in plan mode, and mrsubmit
 // if it has this name.
 func TestMain(m *testing.M) {
+	completePatience = time.Minute
 	if filepath.Base(os.Args[0]) == "mrsubmit" {
 		main()
 	}
