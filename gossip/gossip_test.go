@@ -16,7 +16,7 @@ import (
 )
 
 // deadline limits every wait for an event.
-const deadline = 30 * time.Second
+const deadline = 2 * time.Minute
 
 // journal collects log lines. It closes more at each line.
 type journal struct {
@@ -66,6 +66,9 @@ func shortenTimes(c *memberlist.Config) {
 	c.GossipInterval, c.PushPullInterval = 20*time.Millisecond, 500*time.Millisecond
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 2, 2
 }
+
+// patient leaves a member more time to answer, by UDP and then by TCP: on a busy machine it must not seem gone.
+func patient(c *memberlist.Config) { c.ProbeInterval, c.ProbeTimeout = 3*time.Second, time.Second }
 
 type process struct {
 	*Gossip
@@ -191,12 +194,12 @@ func TestJoinUntilAnAddressAnswers(t *testing.T) {
 
 // TestFirstJoinFindsAll: when JoinTried is closed, a process knows all members.
 func TestFirstJoinFindsAll(t *testing.T) {
-	a := startProcess(t, jobTracker("a"))
-	b := startProcess(t, jobTracker("b"), a.Addr())
+	a := startProcessWith(t, Config{Self: jobTracker("a"), tune: patient})
+	b := startProcessWith(t, Config{Self: jobTracker("b"), Join: []string{a.Addr()}, tune: patient})
 	a.awaitIDs(t, "a", "b")
 	b.awaitIDs(t, "a", "b")
 	alone := startProcess(t, taskTracker("alone"))
-	c := startProcess(t, taskTracker("c"), "127.0.0.1:1", a.Addr(), "no-such-host.invalid:1")
+	c := startProcessWith(t, Config{Self: taskTracker("c"), Join: []string{"127.0.0.1:1", a.Addr(), "no-such-host.invalid:1"}, tune: patient})
 	for _, p := range []*process{alone, c} {
 		select {
 		case <-p.JoinTried():
@@ -317,7 +320,6 @@ func TestSplitHeals(t *testing.T) {
 func TestBlockedUDPIsLogged(t *testing.T) {
 	var udp, tcp atomic.Bool
 	udp.Store(true)
-	patient := func(c *memberlist.Config) { c.ProbeInterval = time.Second } // TCP may be slow on a busy machine
 	a := startProcessWith(t, Config{Self: jobTracker("a"), tune: patient})
 	b := startProcessWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()}, tune: func(c *memberlist.Config) {
 		patient(c)
