@@ -24,7 +24,7 @@ import (
 )
 
 // deadline limits every wait for an event.
-const deadline = 60 * time.Second
+const deadline = 3 * time.Minute
 
 // output collects output. It closes more at each write.
 type output struct {
@@ -87,7 +87,7 @@ func launch(t *testing.T, id, data string, flags ...string) *testJobTracker {
 	r.cancel = cancel
 	out := newOutput()
 	args := append([]string{
-		"-id", id, "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-v",
+		"-id", id, "-data", data, "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-raft-timeout", "2s", "-v",
 	}, flags...)
 	go func() {
 		defer close(r.ended)
