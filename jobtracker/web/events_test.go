@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
@@ -40,13 +41,15 @@ func openEvents(t *testing.T, addr, query, last string, beats func()) (*http.Res
 // TestEvents: a stream of events takes longer than ReadTimeout, which limits other requests. The events have the
 // described forms.
 func TestEvents(t *testing.T) {
-	f, c := startOne(t)
+	l := newFakeLog()
+	l.readLimit = time.Second
+	f, c := l.startOne(t)
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	resp, in := openEvents(t, f.addr, ofJob1, "2", func() {
-		if n++; n == 2 {
+		if n++; n == int(2*l.readLimit/beat) {
 			f.log.setState(job1, wire.Succeeded)
 		}
 	})
@@ -60,7 +63,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %s\n%v", in.name, in.data, err)
 		}
 	}
-	if got := strings.Join(names, " "); n < 2 || got != "leader jobs jobs end" || in.err != nil {
+	if got := strings.Join(names, " "); n < int(2*l.readLimit/beat) || got != "leader jobs jobs end" || in.err != nil {
 		t.Errorf("after %d beats: %s, %v", n, got, in.err)
 	}
 }

@@ -33,10 +33,12 @@ type fakeLog struct {
 	drains     []wire.DrainStatus
 	exclusions []wire.ExclusionStatus
 	changed    chan struct{}
+
+	readLimit time.Duration // for a request, and for the first byte of a stream
 }
 
 func newFakeLog() *fakeLog {
-	return &fakeLog{epoch: 1, keys: make(map[string][]wire.JobID), changed: make(chan struct{})}
+	return &fakeLog{epoch: 1, keys: make(map[string][]wire.JobID), changed: make(chan struct{}), readLimit: 20 * time.Second}
 }
 
 // change changes the log and wakes the watches.
@@ -419,9 +421,9 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	}
 	f = &fake{log: l, id: id, addr: listener.Addr().String()}
 	server := NewServer(New(Config{
-		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, helloLimit: 200 * time.Millisecond,
+		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, helloLimit: l.readLimit,
 	}), nil, nil, nil)
-	server.ReadTimeout = 200 * time.Millisecond
+	server.ReadTimeout = l.readLimit
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -440,7 +442,11 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 // startOne starts a cluster of one job tracker, which leads.
 func startOne(t *testing.T) (*fake, *Client) {
 	t.Helper()
-	l := newFakeLog()
+	return newFakeLog().startOne(t)
+}
+
+func (l *fakeLog) startOne(t *testing.T) (*fake, *Client) {
+	t.Helper()
 	f, _ := l.start(t, "jt1")
 	l.setLeader(f)
 	return f, testClient(t, f.addr)

@@ -303,7 +303,9 @@ func TestStream(t *testing.T) {
 // TestSilentStream: the server closes a stream that sends no first byte. After the first byte a
 // stream may be silent for longer.
 func TestSilentStream(t *testing.T) {
-	f, _ := startOne(t)
+	l := newFakeLog()
+	l.readLimit = time.Second
+	f, _ := l.startOne(t)
 	ends := make(chan error, 1)
 	f.serve = func(conn *wire.Conn) error {
 		_, err := conn.Receive()
@@ -337,7 +339,7 @@ func TestSilentStream(t *testing.T) {
 	select {
 	case err := <-ends:
 		t.Errorf("the stream ended: %v", err)
-	case <-time.After(600 * time.Millisecond): // three times the limit for the first byte
+	case <-time.After(3 * l.readLimit):
 	}
 	if err := there.Send(&wire.Ack{}); err != nil {
 		t.Fatalf("an answer after a pause: %v", err)
