@@ -35,7 +35,7 @@ import (
 )
 
 // deadline is generous: it only ends a test that hangs.
-const deadline = 5 * time.Minute
+const deadline = 15 * time.Minute
 
 var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
 
