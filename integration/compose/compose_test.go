@@ -105,7 +105,7 @@ func start(t *testing.T) *cluster {
 	var err error
 	c.Stack, err = stack.New(ctx, stack.Config{
 		Project: c.project, Dir: c.dir, Net: network, Tag: "test", Files: []string{"docker-compose.test.yml"},
-		Jobs: []string{trial.Paced, "integration/embedded/faulty"}, Env: []string{"QUERN_TRACES=" + c.traces()},
+		Jobs: []string{trial.Paced, "integration/embedded/faulty"}, Env: []string{"QUERN_TRACES=" + c.traces(), "QUERN_LEASE=15s"}, // longer than a busy machine delays a tracker
 	})
 	skipOrFail(t, err)
 	c.images()

@@ -1,7 +1,9 @@
 package compose_test
 
 import (
+	"net"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker/web"
 )
@@ -11,8 +13,16 @@ func nameNodeRestarted(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.AwaitBegan("m", 6)
 	c.docker("stop", "-t", "1", c.container("namenode"))
-	j.OpenGate()
 	c.start("namenode")
+	// Calls wait for a minute, but on a busy machine a JVM may need longer for its start.
+	c.await("the NameNode's port", func() bool {
+		conn, err := net.DialTimeout("tcp", namenode+":8020", time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	j.OpenGate() // the NameNode is in safe mode until the DataNodes have reported their blocks
 	j.checkSuccess()
 	j.CheckOnce("m")
 }
@@ -42,10 +52,11 @@ func downAndUp(c *cluster) {
 	c.paced(3).checkSuccess()
 	j := c.paced(6, "-gate")
 	j.AwaitBegan("m", 6)
-	before := c.list()
-	if len(before) < 2 {
-		c.t.Fatalf("jobs before the restart: %+v, want at least 2", before)
-	}
+	var before, after []web.Job
+	c.await("list of both jobs", func() bool {
+		before = c.list()
+		return len(before) >= 2
+	})
 	running := before[slices.IndexFunc(before, func(j web.Job) bool { return j.State == "running" })].ID
 	if err := c.Down(c.ctx, false); err != nil {
 		c.t.Fatal(err)
@@ -55,7 +66,10 @@ func downAndUp(c *cluster) {
 		c.t.Fatal(err)
 	}
 	c.awaitHealthy()
-	after := c.list()
+	c.await("list of jobs after the restart", func() bool {
+		after = c.list()
+		return len(after) > 0
+	})
 	for _, known := range before {
 		if !slices.ContainsFunc(after, func(j web.Job) bool { return j.ID == known.ID }) {
 			c.t.Errorf("the cluster has forgotten %s", known.ID)
