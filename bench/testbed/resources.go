@@ -22,8 +22,8 @@ type Resources struct {
 	Written int64 // bytes written to disks, counted when pages get dirty; memory file systems count nothing
 }
 
-// memoryPause is the time between two looks at the memory of processes.
-const memoryPause = 20 * time.Millisecond
+// memoryPause is the time between two looks at the memory of processes. With 20 ms, a sort on two cores took 7 % longer.
+const memoryPause = 100 * time.Millisecond
 
 // Consumed runs a command. Only Linux can tell.
 func Consumed(cmd *exec.Cmd) (r Resources, err error) {
