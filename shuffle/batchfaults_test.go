@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,11 @@ func checkUnreadable(t *testing.T, reads int) {
 	_, corrupt := errors.AsType[*CorruptError](got.Failed[0].Err)
 	if corrupt || errors.Is(got.Failed[0].Err, fs.ErrNotExist) || !strings.Contains(got.Failed[0].Err.Error(), "input/output error") {
 		t.Errorf("%v", got.Failed[0].Err)
+	}
+	for _, r := range got.Runs {
+		if slices.Contains(r.Outputs, 1) {
+			t.Errorf("after %d reads, partition %d has records of the unreadable output", reads, r.Partition)
+		}
 	}
 	checkRuns(t, x, got)
 }
