@@ -3,18 +3,22 @@ package shuffle
 import (
 	"bytes"
 	"context"
+	"crypto/sha512"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -322,4 +326,26 @@ func TestReadTime(t *testing.T) {
 	if want := time.Duration(blocks+1) * time.Second; m.ReadTime() != want { // with the read that finds the end
 		t.Errorf("%d blocks were read in %v, want %v", blocks, m.ReadTime(), want)
 	}
+}
+
+// TestMergeMemory: a merge of as many packed segments as it reads at once leaves room in the 64 MB that a slot may use.
+func TestMergeMemory(t *testing.T) {
+	var recs []rec
+	for i := range 2000 {
+		value := sha512.Sum512([]byte(strconv.Itoa(i))) // little can be packed
+		recs = append(recs, rec{0, fmt.Sprintf("%06d", i), string(value[:])})
+	}
+	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20, Codec: "zstd"}, recs)
+	segments := slices.Repeat([]wire.Segment{wholePartition(t, cfg.File, 0)}, defaultFanIn)
+	membound.Bound{Free: 48 << 20}.Check(t, 0, func() { // the garbage collector lets the heap grow beyond that
+		m, err := Merge(t.Context(), segments, MergeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for m.Next() {
+		}
+		if err := errors.Join(m.Err(), m.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
