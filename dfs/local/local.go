@@ -313,11 +313,7 @@ func (FS) RenameDir(from, to string) error {
 
 // rename names both paths in op's error.
 func rename(from, to string, op func(from, to string) error) error {
-	source, err := Path(from)
-	if err != nil {
-		return err
-	}
-	target, err := Path(to)
+	source, target, err := paths(from, to)
 	if err != nil {
 		return err
 	}
@@ -329,6 +325,13 @@ func rename(from, to string, op func(from, to string) error) error {
 		err = number
 	}
 	return &os.LinkError{Op: "rename", Old: source, New: target, Err: err}
+}
+
+func paths(from, to string) (source, target string, err error) {
+	if source, err = Path(from); err == nil {
+		target, err = Path(to)
+	}
+	return source, target, err
 }
 
 // renameByLink renames a file if the kernel's rename would replace a target.

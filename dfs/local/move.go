@@ -16,11 +16,7 @@ import (
 // source. The copy keeps permissions, times, symbolic links and, if the kernel allows it, owners; it appears when it is
 // whole. Without a whole copy the source stays as it is.
 func (f FS) Move(ctx context.Context, from, to string) error {
-	source, err := Path(from)
-	if err != nil {
-		return err
-	}
-	target, err := Path(to)
+	source, target, err := paths(from, to)
 	if err != nil {
 		return err
 	}
