@@ -24,16 +24,16 @@ const inputBuffer = 128 << 10
 
 // child is one run of a command.
 type child struct {
-	role    string // for messages: mapper
-	command string
-	split   string // of a map, for messages
-	task    *runtime.Task
-	anyExit bool // stream.non.zero.exit.is.failure=false
-	cmd     *exec.Cmd
-	in      *os.File
-	out     *os.File
-	errors  *os.File
-	stderr  *stderr
+	role      string // for messages: mapper
+	command   string
+	split     string // of a map, for messages
+	task      *runtime.Task
+	exitFails bool // stream.non.zero.exit.is.failure
+	cmd       *exec.Cmd
+	in        *os.File
+	out       *os.File
+	errors    *os.File
+	stderr    *stderr
 }
 
 // start starts a command in the attempt's directory.
@@ -42,7 +42,7 @@ func (c *compiled) start(t *runtime.Task, role, command string, counts bool) (*c
 	if len(args) == 0 {
 		return nil, runtime.Fatal(fmt.Errorf("the %s's command is empty", role))
 	}
-	ch := &child{role: role, command: command, task: t, anyExit: !c.exitFails}
+	ch := &child{role: role, command: command, task: t, exitFails: c.exitFails}
 	if c.input != nil {
 		ch.split = fmt.Sprintf("%s:%d+%d", hadoopURI(c.input.Path), c.input.Offset, c.input.Length) // as Hadoop logs it
 	}
@@ -190,7 +190,7 @@ func (c *child) readOutput(next nextRecord, each sink) error {
 // fails reports whether what Wait returned is an exit code that fails the attempt.
 func (c *child) fails(err error) bool {
 	_, exited := errors.AsType[*exec.ExitError](err)
-	return exited && !c.anyExit
+	return exited && c.exitFails
 }
 
 // exitError returns an error for an exit code other than 0, unless such codes are accepted. A signal counts as in shells:
