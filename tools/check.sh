@@ -46,7 +46,7 @@ step_staticcheck() {
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
 # ten times as long. The simulation runs both ways, most of its seeds without the race detector.
 # One package more than there are processors runs at the same time, since many of the tests wait.
-# go test need not vet: step_vet checks more. Timeouts end hangs: packages take a tenth of them.
+# go test need not vet: step_vet checks more. Timeouts end hangs: packages take less than a fifth of them.
 step_unit() {
 	local race=-race raced
 	raced=$(packages -v) || return 1
